@@ -11,6 +11,7 @@ import Fastify from 'fastify'
 import { buildApp } from '#lib/app.js'
 import { PASSWORD, seedDemo, SIGN_INS } from '#lib/cli/seed/demo.js'
 import { loadConfig, readDotenv } from '#lib/config.js'
+import { formatTime } from '#lib/email/message.js'
 import { isEmailConfigured } from '#lib/email/transport.js'
 import { createLogger } from '#lib/http/logger.js'
 import { runMain, StartupError } from '#lib/errors.js'
@@ -59,7 +60,10 @@ await runMain(async () => {
 /** Serves the files of the app, the typed client, and the configuration of the app. */
 async function buildFrontend (config) {
   const api = `http://localhost:${config.PORT}`
-  const frontend = Fastify()
+  const frontend = Fastify({
+    // A link that was cut within a character is a page of the app as well, which says that it is not found.
+    rewriteUrl: ({ url = '/' }) => isReadable(url) ? url : '/',
+  })
   const html = await readFile(join(APP, 'index.html'), 'utf8')
   const policy = [
     "default-src 'none'",
@@ -115,21 +119,32 @@ async function buildFrontend (config) {
     const tags = Object.entries({ title, description, image, site_name: config.COMMUNITY_NAME })
       .flatMap(([name, value]) => value ? [`<meta property="og:${name}" content="${escapeHtml(value)}">`] : [])
     reply.type('text/html; charset=utf-8')
-    return html.replace('<title></title>', `<title>${escapeHtml(title)}</title>\n  ${tags.join('\n  ')}`)
+    // By functions, because a text such as "$&" has a meaning in `replace`.
+    return html
+      .replace('<title></title>', () => `<title>${escapeHtml(title)}</title>\n  ${tags.join('\n  ')}`)
+      .replace('<span></span>', () => `<span>${escapeHtml(config.COMMUNITY_NAME)}</span>`)
   }
 
   async function previewOf (path) {
-    const [, id] = /^\/events\/([^/]+)$/.exec(path) ?? []
-    const response = id && await fetch(`${api}/agenda/${id}`).catch(() => {})
+    const [, id] = /^\/events\/([-0-9a-f]+)$/.exec(path) ?? []
+    // The page does not wait for a preview that is late.
+    const response = id && await fetch(`${api}/agenda/${id}`, { signal: AbortSignal.timeout(1000) }).catch(() => {})
     if (!response?.ok) return { title: config.COMMUNITY_NAME }
     const { event: { title, date, place, imageUrl } } = await response.json()
-    const time = new Date(date).toLocaleString('en-GB', {
-      dateStyle: 'full', timeStyle: 'short', timeZone: config.MAIL_TIME_ZONE,
-    })
+    const time = formatTime(new Date(date), config)
     const image = /^https?:/.test(imageUrl) && imageUrl
     return { title, description: [time, place].filter(Boolean).join(' · '), image }
   }
   return frontend
+}
+
+/** Tells whether a path can be decoded. */
+function isReadable (url) {
+  try {
+    return Boolean(decodeURIComponent(url.split('?', 1)[0]))
+  } catch {
+    return false
+  }
 }
 
 /** The folder of emails while SMTP_URL is not set. */
@@ -173,7 +188,8 @@ async function welcome ({ config, sql }, origin) {
     SELECT email, role FROM users WHERE email IN ${sql(SIGN_INS.map(({ email }) => email))}
     ORDER BY role
   `
-  console.log(`\n  The example app runs at  ${origin}`)
+  console.log(`\n  The example app runs at   ${origin}`)
+  console.log(`  The API is documented at  http://localhost:${config.PORT}/docs`)
   if (!config.SMTP_URL) console.log(`  Emails are files in       ${mailFolder(config)}`)
   console.log()
   for (const { email, role } of people) console.log(`  ${role.toLowerCase().replace('_', ' ').padEnd(10)} ${email}`)

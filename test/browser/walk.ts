@@ -1,155 +1,38 @@
 // Walks through the example app as a visitor, a student, a club head and an admin, on `npm run example`. SCREENSHOTS=1
 // also takes the pictures in the README. Not part of `npm test`, because it needs Chromium; run by
 // `npm run test:browser`.
-import { once } from 'node:events'
-import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { BrowserContextOptions, Locator, Page, Request } from 'playwright-core'
-import PostalMime from 'postal-mime'
-import postgres from 'postgres'
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
 import sharp from 'sharp'
-import t, { type Test } from 'tap'
+import t from 'tap'
 
-import { launch } from '../chromium.ts'
-import { createDatabase } from '../helper.ts'
-import { dataDir, freePort, start } from '../process.ts'
+import { entry, fits, follow, h1, notified, PASSWORD, startExample } from '../example.ts'
+import { freePort } from '../process.ts'
 import { CLIENT, newAccount, startProvider } from '../provider.ts'
 
 const SCREENSHOTS = process.env.SCREENSHOTS ? 'examples/spa/screenshots' : null
 
 const PHONE: BrowserContextOptions = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true }
 
-/** The origin of the pictures that tests enter. */
-const PICTURES = 'https://images.example.org/'
-
-const PASSWORD = 'demo-password'
-
 const AXE = await readFile('node_modules/axe-core/axe.min.js', 'utf8')
-
-const [PORT, APP_PORT] = [await freePort(), await freePort()]
-const api = `http://localhost:${PORT}`
-const origin = `http://localhost:${APP_PORT}`
-const IDP_REDIRECT_URI = `${api}/auth/google/callback`
-const provider = await startProvider(t, IDP_REDIRECT_URI)
-const grace = newAccount({ given_name: 'Grace', family_name: 'Hopper', picture: undefined })
-provider.accounts.push(grace)
-
-const DATA_DIR = dataDir(t)
-const DATABASE_URL = await createDatabase(t)
-const sql = postgres(DATABASE_URL, { max: 1 })
-t.teardown(() => sql.end())
-const example = start(t, 'examples/spa/start.js', {
-  ...CLIENT,
-  // Emails are files.
-  NODE_ENV: 'development',
-  DATA_DIR,
-  IDP_ISSUER: provider.issuer,
-  IDP_REDIRECT_URI,
-  DATABASE_URL,
-  PORT: String(PORT),
-  APP_PORT: String(APP_PORT),
-})
-while (!example.output.stdout.includes('Ctrl-C')) await once(example.child.stdout, 'data')
-
-// Before the first test, because tap ends a file as soon as no test is pending.
-const browser = await launch(t)
-
-interface Options extends BrowserContextOptions {
-  /** The error responses that the walk expects: `METHOD /path status`. */
-  refusals?: string[]
-}
-
-/**
- * A test with a new browser profile, on the first page. Fails if the browser logs an error, or if the service returns
- * an unexpected one.
- */
-function walk (name: string, { refusals = [], ...options }: Options, work: (t: Test, page: Page) => Promise<void>) {
-  t.test(name, async t => {
-    const context = await browser.newContext({
-      viewport: { width: 1280, height: 860 }, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options,
-    })
-    t.teardown(() => context.close())
-    // The pictures that tests enter do not exist.
-    await context.route(`${PICTURES}**`, route => route.abort())
-    const page = await context.newPage()
-    page.setDefaultTimeout(30_000)
-    const complaints: string[] = []
-    const refused: string[] = []
-    page.on('pageerror', error => { complaints.push(error.message) })
-    page.on('console', message => {
-      // Failed requests are reported below, with more details.
-      const isTold = message.text().startsWith('Failed to load resource')
-      if (['error', 'warning'].includes(message.type()) && !isTold) complaints.push(message.text())
-    })
-    page.on('requestfailed', request => {
-      // Navigation aborts the requests of a page.
-      const isLeft = request.failure()?.errorText === 'net::ERR_ABORTED'
-      if (!request.url().startsWith(PICTURES) && !isLeft) refused.push(`${operation(request)} failed`)
-    })
-    page.on('response', response => {
-      if (response.status() >= 400) refused.push(`${operation(response.request())} ${response.status()}`)
-    })
-
-    await page.goto(origin)
-    await page.waitForSelector('h1')
-    await work(t, page)
-    t.strictSame(complaints, [], 'the browser logs no errors')
-    t.strictSame(refused, refusals, 'only the expected errors')
-  })
-}
-
-/** The method and path of a request, as in the API description. */
-const operation = (request: Request) =>
-  `${request.method()} ${new URL(request.url()).pathname.replace(/[0-9a-f]{8}-[-0-9a-f]{27}/, '{id}')}`
-
-const h1 = (page: Page) => page.textContent('h1')
-
-/** Follows a link of the navigation, and waits for the page. */
-async function follow (page: Page, name: string, title = name) {
-  await page.getByRole('link', { name, exact: true }).first().click()
-  await page.getByRole('heading', { level: 1, name: title }).waitFor()
-}
-
-async function signIn (page: Page, name: string) {
-  await follow(page, 'Sign in')
-  await page.getByLabel('Email').fill(`${name}@demo.example.org`)
-  await page.getByLabel('Password').fill(PASSWORD)
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-  await page.getByRole('button', { name: 'Sign out' }).waitFor()
-}
-
-/** Signs in without the app. */
-async function tokenOf (email: string, password: string) {
-  const response = await fetch(`${api}/auth/login`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ email, password }),
-  })
-  return (await response.json() as { token: string }).token
-}
-
-/** Sends a request of a person without the app. */
-async function send (method: string, path: string, token: string, body: object) {
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const response = await fetch(api + path, { method, headers, body: JSON.stringify(body) })
-  if (!response.ok) throw new Error(await response.text())
-  return response.json() as Promise<any>
-}
 
 /** Has the service no longer accept the token of the page. */
 const endSession = (page: Page) => page.evaluate("localStorage.setItem('token', 'what the service no longer takes')")
 
-/** Waits for a notification. */
-const notified = (page: Page, words: string) => page.getByRole('status').getByText(words).waitFor()
-
-/** The list entry with this heading. */
-const entry = (page: Page, title: string) =>
-  page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: title }) })
-
-/** Whether the page fits into the width of the screen. */
-const fits = (page: Page) => page.evaluate('document.documentElement.scrollWidth <= innerWidth')
+const [PORT, APP_PORT] = [await freePort(), await freePort()]
+const IDP_REDIRECT_URI = `http://localhost:${PORT}/auth/google/callback`
+const provider = await startProvider(t, IDP_REDIRECT_URI)
+const grace = newAccount({ given_name: 'Grace', family_name: 'Hopper', picture: undefined })
+provider.accounts.push(grace)
+const { api, origin, sql, browser, example, walk, signIn, tokenOf, send, emailTo, linkTo } = await startExample({
+  ...CLIENT,
+  IDP_ISSUER: provider.issuer,
+  IDP_REDIRECT_URI,
+  PORT: String(PORT),
+  APP_PORT: String(APP_PORT),
+})
 
 /** Requests the link to a calendar. Returns its path and content. */
 async function subscribe (page: Page, { close = true } = {}) {
@@ -636,26 +519,6 @@ walk('An admin', {
   t.equal(await h1(page), 'Find your people')
 })
 
-/** Waits for an email with these words in its subject. */
-async function emailTo (email: string, subject: string) {
-  const folder = join(DATA_DIR, 'mail')
-  const deadline = performance.now() + 30_000
-  while (performance.now() < deadline) {
-    for (const name of await readdir(folder).catch(() => [])) {
-      if (!name.endsWith('.eml')) continue
-      const message = await PostalMime.parse(await readFile(join(folder, name)))
-      if (message.to?.[0]?.address === email && message.subject?.includes(subject)) return message
-    }
-    await sleep(100)
-  }
-  throw new Error(`No email “${subject}” to ${email}`)
-}
-
-/** The link in such an email. */
-async function linkTo (email: string, subject: string) {
-  return /http:\S+#token=\S+/.exec((await emailTo(email, subject)).text!)![0]
-}
-
 walk('A student verifies an address, resets and changes a password, and signs out everywhere', {
   refusals: ['POST /account/password/reset 400', 'PUT /me/password 401'],
 }, async (t, page) => {
@@ -829,11 +692,13 @@ walk('A student changes name, picture and email in the settings, and deletes the
   await notified(page, 'Your picture has been saved.')
 
   await page.goto(`${origin}/me/submit`)
-  // The first upload is slow, and the user chooses a different picture.
+  // The first upload is slow, and the user chooses a different picture. The third is slow as well.
+  const delays = [2000, 0, 1000]
   await page.route(`${api}/me/pictures`, async route => {
-    await sleep(2000)
+    await sleep(delays.shift())
+    // The page has cancelled the first upload.
     await route.continue().catch(() => {})
-  }, { times: 1 })
+  })
   const chooser = page.getByLabel('Picture', { exact: true })
   await chooser.setInputFiles(file('other.jpg', 'image/jpeg', await sharp(photo).resize(100).toBuffer()))
   await page.getByText('Uploading …').waitFor()
@@ -841,10 +706,6 @@ walk('A student changes name, picture and email in the settings, and deletes the
   await page.getByText('The picture has been uploaded.').waitFor()
   t.strictSame(await barriers(page), [])
   // The form waits for an upload that runs.
-  await page.route(`${api}/me/pictures`, async route => {
-    await sleep(1000)
-    await route.continue()
-  }, { times: 1 })
   await chooser.setInputFiles(file('post.jpg', 'image/jpeg', photo))
 
   await page.getByLabel('Title').fill('How I proved it')

@@ -6,7 +6,24 @@ import { expire, isShared, keepToken, setUser, token } from './session.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 
-export const client = createClient({ baseUrl: API, token })
+/** @type {Set<Promise<Response>>} */
+const writes = new Set()
+
+export const client = createClient({
+  baseUrl: API,
+  token,
+  fetch (request) {
+    const response = fetch(request)
+    if (request.method !== 'GET') {
+      writes.add(response)
+      response.catch(() => {}).finally(() => writes.delete(response))
+    }
+    return response
+  },
+})
+
+/** Waits for the writes that run, so that a page which is loaded next shows them. Uploads change no page. */
+export const written = () => Promise.allSettled([...writes])
 
 /** An error with a message for the user. `fields` maps the names of form fields to their messages. */
 export class ApiError extends Error {
@@ -96,6 +113,8 @@ function inPlainWords (issue) {
   return issue
     .replace('must NOT have fewer than 1 characters', 'must not be empty')
     .replace(/must NOT have fewer than (\d+) characters/, 'must have at least $1 characters')
+    .replace(/must NOT have fewer than (\d+) items/, 'must be $1 or more')
+    .replace(/must NOT have more than (\d+) items/, 'must be $1 or less')
     .replace(/must be >= (\d+)/, 'must be $1 or more')
     .replace(/must be <= (\d+)/, 'must be $1 or less')
 }
@@ -117,8 +136,10 @@ let loads = 0
 /** Loads the signed-in user. */
 export async function loadUser () {
   const load = ++loads
+  const sent = token()
   const { user } = await call(client.GET('/auth/me'))
-  if (load === loads) setUser(user)
+  // The user may have signed out during this request.
+  if (load === loads && sent === token()) setUser(user)
 }
 
 /**

@@ -15,13 +15,15 @@ const THICKNESS = 12
  * @param {Point[]} points
  */
 export function bars (title, names, points) {
-  const [width, row, room] = [400, 40, 32]
+  const [width, row] = [400, 40]
+  const room = 12 + 10 * Math.max(...points.map(({ value }) => String(value).length))
   const scale = (width - room) / Math.max(1, ...points.map(({ value }) => value))
   const drawing = svg('svg', { viewBox: `0 0 ${width} ${points.length * row}`, 'aria-hidden': 'true' })
   for (const [place, { label, value }] of points.entries()) {
     const y = place * row
     drawing.append(
-      svg('text', { x: 0, y: y + 14, class: 'name' }, label),
+      // HTML, because SVG does not cut long texts.
+      svg('foreignObject', { x: 0, y, width, height: 18 }, h('div', { class: 'name' }, label)),
       svg('path', { d: bar(y + 20, value * scale), class: 'mark' }),
       svg('text', { x: value * scale + 7, y: y + 30.5, class: 'number' }, value))
   }
@@ -39,6 +41,8 @@ export function columns (title, names, points) {
   const [width, height, foot, head] = [400, 220, 24, 20]
   const step = width / points.length
   const scale = (height - foot - head) / Math.max(1, ...points.map(({ value }) => value))
+  // Some languages have long names for months, so that there is room for every second one.
+  const every = Math.ceil(Math.max(...points.map(({ label, short = label }) => short.length)) / 5)
   const drawing = svg('svg', { viewBox: `0 0 ${width} ${height}`, 'aria-hidden': 'true' })
   drawing.append(svg('path', { d: `M0 ${height - foot}h${width}`, class: 'axis' }))
   for (const [place, { label, short = label, value }] of points.entries()) {
@@ -47,7 +51,7 @@ export function columns (title, names, points) {
     const d = column(middle - step * 0.3, height - foot, step * 0.6, value * scale)
     drawing.append(
       svg('path', { d, class: 'mark' }, svg('title', {}, `${label}: ${value}`)),
-      svg('text', { x: middle, y: height - 7, class: 'tick' }, short))
+      svg('text', { x: middle, y: height - 7, class: 'tick' }, (points.length - 1 - place) % every === 0 && short))
     if (value > 0) drawing.append(svg('text', { x: middle, y: top - 6, class: 'number middle' }, value))
   }
   return figure(title, names, points, drawing)

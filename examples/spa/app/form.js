@@ -1,6 +1,6 @@
 import { ApiError, inSession } from './api.js'
 import { h } from './dom.js'
-import { wordsOf } from './parts.js'
+import { notify, wordsOf } from './parts.js'
 import { pictureField, takeDrops } from './picture.js'
 import { draftOf, keepDraft } from './session.js'
 
@@ -28,7 +28,8 @@ import { draftOf, keepDraft } from './session.js'
  * @property {(value: string) => void} write
  * @property {() => void} focus
  * @property {(words?: string) => void} complain shows or removes an error
- * @property {() => Promise<void> | null} [pending] the upload that runs
+ * @property {() => boolean} [isIncomplete] whether the browser cannot read the typed text
+ * @property {() => Promise<void> | null} [pending] the upload that runs. A new choice starts a new upload
  * @property {(file?: File) => unknown} [take] uploads a file
  */
 
@@ -36,7 +37,8 @@ let forms = 0
 
 /**
  * Creates a form. An error of the service appears next to its field, or above the button if it has no field. The form
- * itself checks nothing, so the rules exist only in the service.
+ * itself only refuses what the browser cannot read, such as a date without a time, because its value would be empty.
+ * All other rules exist only in the service.
  *
  * @param {object} description
  * @param {Field[]} description.fields
@@ -45,7 +47,8 @@ let forms = 0
  * @param {() => void} [description.cancel]
  * @param {boolean} [description.isEdit] `send` gets only the changed fields, and is not called without changes. An
  * unchanged field keeps its exact value, even if its control cannot show all of it.
- * @param {string} [description.draft] a name under which the browser keeps what the user has typed, until it is sent
+ * @param {string | (() => string)} [description.draft] a name under which the browser keeps what the user has typed,
+ * except passwords, until it is sent; a function if the name changes
  */
 export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
   const prefix = `form-${++forms}`
@@ -54,8 +57,16 @@ export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
   const button = h('button', { class: 'primary' }, verb)
   const restored = h('p', { class: 'hint' })
 
+  /** Whether all errors belong to fields. */
+  let isAboutFields = false
+
   /** @param {unknown} error */
   function show (error) {
+    // The user has left the form while it was sent.
+    if (!element.isConnected) {
+      notify(wordsOf(error), 'wrong')
+      return cancel?.()
+    }
     const issues = error instanceof ApiError ? error.fields : {}
     const wrong = controls.filter(({ field, complain }) => {
       const issue = issues[field.name]
@@ -65,22 +76,29 @@ export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
     const [first] = wrong
     // Errors of fields that are not in the form also appear above the button.
     const others = Object.entries(issues).filter(([name]) => !fields.some(field => field.name === name))
+    isAboutFields = wrong.length > 0 && others.length === 0
     problem.replaceChildren([wordsOf(error), ...others.map(([name, issue]) => `${name} ${issue}`)].join(' '))
     first?.focus()
   }
 
+  const nameOfDraft = () => typeof draft === 'function' ? draft() : draft
   const changed = () => controls.filter(({ read, shown }) => read() !== shown)
 
   function keep () {
-    if (!draft) return
-    const typed = changed().map(({ field, read }) => [field.name, read()])
-    keepDraft(draft, typed.length > 0 ? Object.fromEntries(typed) : null)
+    const name = nameOfDraft()
+    if (!name) return
+    const typed = changed().filter(({ field }) => field.type !== 'password')
+      .map(({ field, read }) => [field.name, read()])
+    keepDraft(name, typed.length > 0 ? Object.fromEntries(typed) : null)
   }
 
   function restore () {
-    const values = draft && draftOf(draft)
+    const name = nameOfDraft()
+    const values = name && draftOf(name)
     if (!values) return
     for (const { field, write } of controls) if (values[field.name] !== undefined) write(values[field.name] ?? '')
+    // The values may have been sent from a different form, or be saved already.
+    if (changed().length === 0) return
     restored.replaceChildren('This is what you typed earlier. ', h('button', {
       type: 'button',
       onclick () {
@@ -91,9 +109,24 @@ export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
     }, 'Start over'))
   }
 
+  function refuseIncomplete () {
+    const issues = controls.filter(({ isIncomplete }) => isIncomplete?.()).map(({ field: { name, type } }) =>
+      [name, type === 'number' ? 'must be a number' : 'must be a complete date and time'])
+    if (issues.length > 0) throw new ApiError('Please correct the marked fields.', 0, Object.fromEntries(issues))
+  }
+
+  /** Removes the error above the button as soon as the user has corrected all fields. */
+  function forgive () {
+    if (isAboutFields && !element.querySelector('.issue:not(:empty)')) problem.replaceChildren()
+  }
+
+  /** @type {HTMLFormElement} */
   const element = h('form', {
     novalidate: true,
-    oninput: keep,
+    oninput () {
+      keep()
+      forgive()
+    },
     onchange: keep,
     /** @param {SubmitEvent} event */
     async onsubmit (event) {
@@ -103,11 +136,17 @@ export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
       problem.replaceChildren()
       for (const { complain } of controls) complain()
       try {
-        for (const { pending } of controls) await pending?.()
+        refuseIncomplete()
+        for (const { pending } of controls) {
+          // A newer choice of the user replaces the upload.
+          while (pending?.()) await pending()
+        }
+        if (!element.isConnected) return cancel?.()
         const filled = isEdit ? changed() : controls
         if (filled.length === 0) return cancel?.()
         await inSession(() => send(Object.fromEntries(filled.map(({ field, read }) => [field.name, read()]))))
-        if (draft) keepDraft(draft, null)
+        const name = nameOfDraft()
+        if (name) keepDraft(name, null)
       } catch (error) {
         show(error)
       } finally {
@@ -185,6 +224,7 @@ function control (field, id) {
     },
     focus: () => input.focus(),
     complain,
+    isIncomplete: () => input.validity.badInput,
     element: type === 'checkbox'
       ? h('div', { class: 'field check' }, input, ...words, issue)
       : h('div', { class: 'field' }, ...words, input, issue),

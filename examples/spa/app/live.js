@@ -1,7 +1,15 @@
 // Follows public lists while a person looks at a page.
-import { client } from './api.js'
+import { ApiError, client } from './api.js'
+import { changeHint } from './parts.js'
 
 /** @import { PublicList } from 'community-platform-client' */
+
+/** Fields of items that change in place, because new numbers move nothing. */
+const NUMBERS = ['registrationCount', 'seatsLeft', 'likeCount', 'position']
+
+/** Time before an update, and before it is tried again after an error, in milliseconds. */
+const UPDATE_MS = 100
+const RETRY_MS = 3000
 
 /** The lists of the page, and what updates them. */
 let watched = /** @type {{ lists: PublicList[], update: () => Promise<unknown> } | null} */ (null)
@@ -9,16 +17,45 @@ let watched = /** @type {{ lists: PublicList[], update: () => Promise<unknown> }
 let stop = () => {}
 
 /**
- * Calls `update` when one of these lists changes, until the user leaves the page. `update` must not move anything
- * under a finger: it changes numbers, and offers the rest. A page has a single stream, and none while its tab is
- * hidden.
+ * Calls `update` when one of these lists changes, until the user leaves the page. `update` shows new numbers, and
+ * resolves to whether these are all changes. Others would move things under a finger, so the page offers them in a
+ * hint, which this function returns. A page has a single stream, and none while its tab is hidden.
  *
  * @param {PublicList[]} lists
- * @param {() => Promise<unknown>} update
+ * @param {() => Promise<boolean>} update
  */
 export function follow (lists, update) {
-  watched = { lists, update }
+  const hint = changeHint()
+  watched = {
+    lists,
+    async update () {
+      if (!await update().catch(isDeleted)) hint.show()
+    },
+  }
   open()
+  return hint.element
+}
+
+/**
+ * An item that is deleted has changed. Throws any other error.
+ *
+ * @param {unknown} error
+ */
+function isDeleted (error) {
+  if (error instanceof ApiError && error.status === 404) return false
+  throw error
+}
+
+/**
+ * Tells whether two versions of data differ in numbers only.
+ *
+ * @param {unknown} before
+ * @param {unknown} now
+ */
+export function isSame (before, now) {
+  const [one, other] = [before, now].map(data =>
+    JSON.stringify(data, (key, value) => NUMBERS.includes(key) ? undefined : value))
+  return one === other
 }
 
 /** Stops following, because the user leaves the page. */
@@ -31,16 +68,26 @@ function open () {
   stop()
   if (!watched || document.hidden) return
   const { lists, update } = watched
-  /** @type {Promise<unknown> | null} */
-  let next = null
-  // Changes that arrive at once need a single update. The next update begins after a change, so it sees the change.
-  stop = client.live(lists, () => {
-    next ??= new Promise(resolve => setTimeout(resolve, 100)).then(() => {
-      next = null
-      // The user has moved on, or the service will tell the next change.
-      if (watched?.update === update) return update().catch(() => {})
-    })
-  })
+  let isWaiting = false
+  let last = /** @type {Promise<unknown>} */ (Promise.resolve())
+  stop = client.live(lists, () => updateAfter(UPDATE_MS))
+
+  /**
+   * Changes that arrive at once need a single update. The next update begins after a change, so it sees the change.
+   *
+   * @param {number} milliseconds
+   */
+  async function updateAfter (milliseconds) {
+    if (isWaiting) return
+    isWaiting = true
+    await new Promise(resolve => setTimeout(resolve, milliseconds))
+    isWaiting = false
+    // The user may have moved on. A tab that is shown again opens a new stream.
+    if (watched?.update !== update || document.hidden) return
+    // One after the other, because an older response must not replace a newer one. An update fails, for example, while
+    // a phone changes networks.
+    last = last.then(update).catch(() => updateAfter(RETRY_MS))
+  }
 }
 
 document.addEventListener('visibilitychange', open)

@@ -1,8 +1,8 @@
-import { ApiError, loadUser, SessionExpired, whenExpired } from './api.js'
+import { ApiError, loadUser, SessionExpired, whenExpired, written } from './api.js'
 import { NAME } from './config.js'
 import { h } from './dom.js'
 import { unfollow } from './live.js'
-import { clearNotice, heading, lead, wordsOf } from './parts.js'
+import { clearNotice, closeDialogs, heading, lead, wordsOf } from './parts.js'
 import { go, here, match, refresh, startRouter } from './router.js'
 import { currentUser, hasRole, sessionEvents, token } from './session.js'
 import { showFooter, showHeader } from './shell.js'
@@ -69,17 +69,28 @@ const main = /** @type {HTMLElement} */ (document.querySelector('#main'))
 /** Number of navigations, so that only the page of the last navigation is shown. */
 let visits = 0
 
+/** @type {number | undefined} the position of a page that is not shown yet */
+let arrival
+
 /** @param {import('./router.js').Options} options */
-async function show ({ place }) {
+async function show (options) {
   const visit = ++visits
-  if (place !== undefined) clearNotice()
+  if (options.place !== undefined) {
+    clearNotice()
+    closeDialogs()
+    arrival = options.place
+  }
   unfollow()
   main.ariaBusy = 'true'
+  await written()
   const nodes = await load()
   if (visit !== visits) return
   main.ariaBusy = null
   if (nodes.length === 0) return
 
+  // A page that is loaded again before it was shown is still a new page.
+  const place = arrival
+  arrival = undefined
   const hadFocus = document.activeElement
   main.replaceChildren(...nodes)
   const h1 = main.querySelector('h1')
@@ -104,10 +115,12 @@ async function load () {
       }
       return await page({ parts, query: new URLSearchParams(location.search) })
     }
-    return notFound('The link may be wrong or outdated.')
+    return notFound(WRONG_LINK)
   } catch (error) {
     if (error instanceof SessionExpired) return toSignIn(true)
     if (error instanceof ApiError && error.status === 404) return notFound(`${error.message}. It may be deleted.`)
+    // Pages send only values of their address that the service can refuse.
+    if (error instanceof ApiError && Object.keys(error.fields).length > 0) return notFound(WRONG_LINK)
     if (error instanceof ApiError && error.status === 403) return [heading('No access', lead(`${error.message}.`))]
     return [
       heading(error instanceof ApiError && error.status === 0 ? 'No connection' : 'Something went wrong'),
@@ -116,6 +129,8 @@ async function load () {
     ]
   }
 }
+
+const WRONG_LINK = 'The link may be wrong or outdated.'
 
 /** @param {string} words */
 const notFound = words =>
@@ -134,7 +149,10 @@ function toSignIn (isExpired) {
 }
 
 sessionEvents.addEventListener('change', showHeader)
-sessionEvents.addEventListener('replaced', refresh)
+sessionEvents.addEventListener('replaced', () => {
+  closeDialogs()
+  refresh()
+})
 whenExpired(signInAgain)
 showFooter()
 await startRouter(show)

@@ -68,9 +68,9 @@ export function untilTime (date, endsAt) {
   return h('span', {}, 'until ', h('time', { datetime: endsAt }, format.format(end)))
 }
 
-/** A hint that a list has changed, with a button that shows it, so that nothing moves under a finger. */
+/** A hint above the page that a list has changed, with a button that shows it, so that nothing moves under a finger. */
 export function changeHint () {
-  const element = h('p', { class: 'banner', role: 'status', hidden: true })
+  const element = h('p', { class: 'banner changed', role: 'status', hidden: true })
   return {
     element,
     show () {
@@ -115,8 +115,11 @@ export const eventLine = ({ id, title, date, club, endsAt = null, place, registr
       h('h3', {}, h('a', { href: `/events/${id}` }, title)),
       h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), atTime(date), untilTime(date, endsAt),
         place && h('span', {}, place))),
-    registrationCount !== undefined && h('p', { class: 'meta going' }, `${registrationCount} going`),
+    registrationCount !== undefined && h('p', { class: 'meta going' }, goingOf(registrationCount)),
     ...more))
+
+/** @param {number} number */
+export const goingOf = number => `${number} registered`
 
 /** @param {string} status */
 export const statusBadge = status => h('span', { class: `badge ${status.toLowerCase()}` }, STATUSES[status])
@@ -183,7 +186,7 @@ export function cover (title, imageUrl, { of = title, wide = false, large = fals
  */
 export function portrait (name, imageUrl) {
   const words = name.split(/\s+/)
-  const initials = [words.at(0), words.length > 1 && words.at(-1)].map(firstLetter).join('')
+  const initials = (words.length > 1 ? [words[0], words.at(-1)] : words).map(firstLetter).join('')
   const photo = picture(smallPicture(imageUrl))
   return inColour(name, h('span', { class: 'portrait', 'aria-hidden': 'true' }, initials, photo))
 }
@@ -193,9 +196,9 @@ const LETTERS = new Intl.Segmenter()
 /**
  * Returns the first letter of a word. In some scripts, a letter consists of several code points.
  *
- * @param {string | false | undefined} word
+ * @param {string | undefined} word
  */
-const firstLetter = word => word && [...LETTERS.segment(word)][0]?.segment
+const firstLetter = (word = '') => [...LETTERS.segment(word)][0]?.segment
 
 /**
  * Sets the colour of an element from a name.
@@ -235,12 +238,18 @@ export function notify (message, kind = 'done') {
   const notice = h('p', { class: `notice ${kind}` }, message)
   const notices = /** @type {HTMLElement} */ (document.querySelector('#notices'))
   notices.replaceChildren(notice)
-  // Shown again, so that it is above a dialog that has been opened since.
-  if (notices.matches(':popover-open')) notices.hidePopover()
-  notices.showPopover()
+  raiseNotice()
   setTimeout(() => {
     if (notice.isConnected) clearNotice()
   }, 8000)
+}
+
+/** Shows the notification, above a dialog that has been opened since. */
+function raiseNotice () {
+  const notices = /** @type {HTMLElement} */ (document.querySelector('#notices'))
+  if (!notices.hasChildNodes()) return
+  if (notices.matches(':popover-open')) notices.hidePopover()
+  notices.showPopover()
 }
 
 /** Removes the notification, because it belongs to the previous page. */
@@ -290,7 +299,8 @@ export function actionButton (label, action, attributes = {}) {
 let dialogs = 0
 
 /**
- * Opens a dialog. When it closes, resolves to the value passed to `close`, or to `undefined`.
+ * Opens a dialog. When it closes, resolves to the value passed to `close`, or to `undefined`. If the user closes it
+ * while its form is being sent, resolves after that.
  *
  * @template Result
  * @param {string} title
@@ -305,17 +315,35 @@ export function openDialog (title, content) {
     const dialog = h('dialog', {
       'aria-labelledby': id,
       onclose () {
+        const isSending = dialog.querySelector('form [aria-busy="true"]') !== null
         dialog.remove()
-        resolve(outcome)
+        if (!isSending || outcome !== undefined) resolve(outcome)
       },
     })
     dialog.append(h('h2', { id }, title), ...content(result => {
       outcome = result
-      dialog.close()
+      if (dialog.open) dialog.close()
+      else resolve(outcome)
     }).filter(child => child instanceof Node))
     document.body.append(dialog)
     dialog.showModal()
+    raiseNotice()
   })
+}
+
+/**
+ * A field with a link to copy.
+ *
+ * @param {string} label
+ * @param {string} href
+ */
+export const linkField = (label, href) => h('div', { class: 'field' },
+  h('label', { for: 'address' }, label),
+  h('input', { id: 'address', readonly: true, value: href, onfocus: ({ target }) => target.select() }))
+
+/** Closes all dialogs, because they belong to the previous page. */
+export function closeDialogs () {
+  for (const dialog of document.querySelectorAll('dialog')) dialog.close()
 }
 
 /**

@@ -1,12 +1,15 @@
 // Fields for pictures, and uploads.
-import { call, client, inSession, sendPicture } from './api.js'
+import { ApiError, call, client, inSession, sendPicture } from './api.js'
 import { PICTURE_BYTES } from './config.js'
 import { h } from './dom.js'
 import { actionButton, onDate, openDialog, smallPicture, wordsOf } from './parts.js'
+import { here } from './router.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 
 /** @typedef {Pick<Schemas['Picture'], 'id' | 'url'>} Chosen */
+
+const CANCELLED = new ApiError('You cancelled the upload, so nothing has been sent.')
 
 const TYPES = ['image/jpeg', 'image/png', 'image/webp']
 
@@ -30,7 +33,7 @@ export function pictureField ({ id, label, value, hint, optional = false, chosen
   const bar = h('progress', { max: 1, value: 0, 'aria-label': 'Upload' })
   const words = h('p', { class: 'hint', role: 'status' })
   const issue = h('p', { class: 'issue', id: `${id}-issue`, role: 'alert' })
-  const cancel = h('button', { type: 'button', onclick: () => stop() }, 'Cancel the upload')
+  const cancel = h('button', { type: 'button', onclick: () => stop(CANCELLED) }, 'Cancel the upload')
   const remove = h('button', { type: 'button', onclick: () => set('') }, 'Remove the picture')
   const address = h('input', { type: 'url', id: `${id}-address` })
   const elsewhere = h('details', { class: 'elsewhere' },
@@ -91,14 +94,19 @@ export function pictureField ({ id, label, value, hint, optional = false, chosen
     remove.hidden = !optional || value === ''
   }
 
-  /** Cancels the upload that runs. */
-  function stop () {
-    abort?.abort()
+  /**
+   * Stops the upload that runs.
+   *
+   * @param {ApiError} [reason] the error of a form that waits for the upload; without it, the form continues
+   */
+  function stop (reason) {
+    abort?.abort(reason)
     abort = new AbortController()
     field.pending = null
     bar.hidden = cancel.hidden = true
     words.replaceChildren()
     issue.replaceChildren()
+    showValue()
   }
 
   /**
@@ -132,9 +140,9 @@ export function pictureField ({ id, label, value, hint, optional = false, chosen
       await use(picture)
       words.replaceChildren('The picture has been uploaded.')
     } catch (error) {
-      if (signal.aborted) return showValue()
+      if (signal.reason instanceof ApiError) throw signal.reason
+      if (signal.aborted) return
       stop()
-      showValue()
       issue.replaceChildren(wordsOf(error))
       throw error
     } finally {
@@ -176,18 +184,28 @@ export function pictureField ({ id, label, value, hint, optional = false, chosen
  * @param {(file: File | undefined) => unknown} take
  */
 export function takeDrops (element, take) {
-  element.addEventListener('dragover', event => event.preventDefault())
-  element.addEventListener('drop', event => {
-    event.preventDefault()
-    take(event.dataTransfer?.files[0])
+  element.addEventListener('dragover', event => {
+    // The browser itself moves a text.
+    if (event.dataTransfer?.types.includes('Files')) event.preventDefault()
   })
-  element.addEventListener('paste', event => take(event.clipboardData?.files[0]))
+  element.addEventListener('drop', event => {
+    if (!event.dataTransfer?.types.includes('Files')) return
+    event.preventDefault()
+    take(event.dataTransfer.files[0])
+  })
+  element.addEventListener('paste', ({ clipboardData }) => {
+    // A text that was copied in an office program comes with a picture of it.
+    const isText = ['text/plain', 'text/html'].every(type => clipboardData?.types.includes(type))
+    if (!isText) take(clipboardData?.files[0])
+  })
   return element
 }
 
 /** Lets the user choose one of their earlier pictures. */
 async function chooseEarlier () {
+  const page = here()
   const { pictures } = await call(client.GET('/me/pictures'))
+  if (here() !== page) return
   return /** @type {Promise<Chosen | undefined>} */ (openDialog('My pictures', close => [
     pictures.length === 0
       ? h('p', {}, 'You have not uploaded any pictures yet.')

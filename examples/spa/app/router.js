@@ -25,6 +25,28 @@ const places = new Map()
 /** @type {string} */
 let key = history.state?.key ?? crypto.randomUUID()
 
+/** Number of navigations, to know the last one. */
+let navigations = 0
+
+/** Whether the page of the current entry is shown, so that the position is one of this page. */
+let isShown = false
+
+/** @param {number} place */
+async function arrive (place) {
+  const navigation = ++navigations
+  isShown = false
+  await show({ place })
+  if (navigation === navigations) isShown = true
+}
+
+/** Keeps the position in the page that the user leaves. */
+function keepPlace () {
+  if (isShown) places.set(key, scrollY)
+}
+
+/** Writes the position into the entry in the history, so that it survives a reload of the document. */
+const writePlace = () => history.replaceState({ key, place: places.get(key) }, '')
+
 /**
  * Calls `render` when the URL changes. Links within the app do not reload the document. Back and Forward return to the
  * position in the page.
@@ -35,11 +57,17 @@ export async function startRouter (render) {
   show = render
   // The browser would restore the position before the page is loaded.
   history.scrollRestoration = 'manual'
+  const { place = 0 } = history.state ?? {}
   history.replaceState({ key }, '')
   addEventListener('popstate', ({ state }) => {
-    places.set(key, scrollY)
+    keepPlace()
     key = state?.key ?? crypto.randomUUID()
-    show({ place: places.get(key) ?? 0 })
+    arrive(places.get(key) ?? state?.place ?? 0)
+  })
+  // Before a reload. In `pagehide`, browsers ignore changes of the history.
+  addEventListener('beforeunload', () => {
+    keepPlace()
+    writePlace()
   })
   document.addEventListener('click', event => {
     const link = event.target instanceof Element ? event.target.closest('a') : null
@@ -51,7 +79,7 @@ export async function startRouter (render) {
     if (link.hash) /** @type {HTMLElement | null} */ (document.querySelector(link.hash))?.focus()
     else go(link.pathname + link.search)
   })
-  await show({ place: 0 })
+  await arrive(place)
 }
 
 /**
@@ -64,11 +92,12 @@ export async function go (address, { replace = false } = {}) {
   if (replace) {
     history.replaceState({ key }, '', address)
   } else {
-    places.set(key, scrollY)
+    keepPlace()
+    writePlace()
     key = crypto.randomUUID()
     history.pushState({ key }, '', address)
   }
-  await show({ place: 0 })
+  await arrive(0)
 }
 
 /**
@@ -80,6 +109,16 @@ export const setAddress = address => history.replaceState({ key }, '', address)
 
 /** Reloads the current page. */
 export const refresh = () => show({})
+
+/**
+ * The number of a page in its address; 1 if it is missing or wrong.
+ *
+ * @param {URLSearchParams} query
+ */
+export function pageOf (query) {
+  const page = Number(query.get('page'))
+  return Number.isInteger(page) && page > 0 && page < 1e6 ? page : 1
+}
 
 /** The path and query of the current page. */
 export const here = () => location.pathname + location.search

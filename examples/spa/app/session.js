@@ -4,7 +4,7 @@
 /** @import { Schemas } from 'community-platform-client' */
 /** @typedef {Schemas['CurrentUser']} User */
 
-/** Emits `change` after a sign-in or sign-out, and `replaced` if a different tab has changed the user. */
+/** Emits `change` after a sign-in or sign-out, and `replaced` if a different tab has done so. */
 export const sessionEvents = new EventTarget()
 
 /** The storage for all tabs, and the storage of this tab; `null` if the browser blocks storage for this site. */
@@ -12,12 +12,13 @@ const forAllTabs = open(() => localStorage)
 const forThisTab = open(() => sessionStorage)
 
 /**
- * @param {() => Storage} storage
- * @returns {Storage | null}
+ * @template Part
+ * @param {() => Part} part
+ * @returns {Part | null}
  */
-function open (storage) {
+function open (part) {
   try {
-    return storage()
+    return part()
   } catch {
     return null
   }
@@ -32,18 +33,19 @@ let user = null
 /** @type {string | undefined} id of the user whose session has ended */
 let former
 
-/** Tells other tabs of this app about a sign-in or sign-out. */
-const otherTabs = new BroadcastChannel('session')
+/** Tells other tabs of this app about a sign-in or sign-out. Some browsers block it together with storage. */
+const otherTabs = open(() => new BroadcastChannel('session'))
 
-/** @typedef {(token: string) => void} SignInListener */
+/** @typedef {(token: string, shared: boolean) => void} SignInListener */
 
-/** @type {SignInListener} */
-let onSignIn = () => {}
+/** @type {SignInListener | null} */
+let onSignIn = null
 
-export const token = () => forThisTab?.getItem('token') ?? forAllTabs?.getItem('token') ?? null
+/** The token. In a tab on a shared computer, never the token of somebody who has signed in for all tabs. */
+export const token = () => (isShared() ? forThisTab : forAllTabs)?.getItem('token') ?? null
 
-/** Tells whether the session ends with this tab. */
-export const isShared = () => Boolean(forThisTab?.getItem('token'))
+/** Tells whether the session ends with this tab. Stays the same after the session has expired. */
+export const isShared = () => forThisTab?.getItem('shared') === 'yes'
 
 /** The last loaded user. */
 export const currentUser = () => user
@@ -77,17 +79,28 @@ export const hasNewRole = () => user !== null && !hasRole(user.role)
  */
 export function onOtherSignIns (listener) {
   onSignIn = listener
-  return () => { onSignIn = () => {} }
+  return () => { onSignIn = null }
 }
 
-otherTabs.onmessage = (/** @type {MessageEvent<{ signedIn: string | null }>} */ { data: { signedIn } }) => {
+/** @typedef {{ signedIn: string | null, shared?: boolean }} Change */
+
+otherTabs?.addEventListener('message', (/** @type {MessageEvent<Change>} */ event) => {
+  const { signedIn, shared = false } = event.data
   if (!signedIn) clear()
-  else onSignIn(signedIn)
-  // A page may show data of the previous user.
-  if (user && user.id !== claims()?.userId) {
-    user = null
-    sessionEvents.dispatchEvent(new Event('replaced'))
-  }
+  else onSignIn?.(signedIn, shared)
+  showPageAgain()
+})
+// The message of a sign-in may arrive before its token can be read.
+addEventListener('storage', ({ key, newValue }) => {
+  if (key === 'token' && newValue) showPageAgain()
+})
+
+/** Shows the page again if it is one of a different user, or of nobody although a user has signed in elsewhere. */
+function showPageAgain () {
+  const isReplaced = user ? user.id !== claims()?.userId : token() !== null && !onSignIn
+  if (!isReplaced) return
+  user = null
+  sessionEvents.dispatchEvent(new Event('replaced'))
 }
 
 /**
@@ -95,9 +108,10 @@ otherTabs.onmessage = (/** @type {MessageEvent<{ signedIn: string | null }>} */ 
  * @param {boolean} [shared] keeps the token for this tab only
  */
 export function keepToken (value, shared = false) {
-  if (!shared) forThisTab?.removeItem('token')
+  forThisTab?.removeItem('token')
+  forThisTab?.setItem('shared', shared ? 'yes' : 'no')
   ;(shared ? forThisTab : forAllTabs)?.setItem('token', value)
-  otherTabs.postMessage({ signedIn: value })
+  otherTabs?.postMessage({ signedIn: value, shared })
 }
 
 /** @param {User} value */
@@ -142,7 +156,7 @@ function clear () {
 export function signOut () {
   user = null
   clear()
-  otherTabs.postMessage({ signedIn: null })
+  otherTabs?.postMessage({ signedIn: null })
   sessionEvents.dispatchEvent(new Event('change'))
 }
 
@@ -150,8 +164,7 @@ export function signOut () {
 export function expire () {
   former = user?.id ?? former
   user = null
-  forThisTab?.removeItem('token')
-  forAllTabs?.removeItem('token')
+  ;(isShared() ? forThisTab : forAllTabs)?.removeItem('token')
   sessionEvents.dispatchEvent(new Event('change'))
 }
 
@@ -159,12 +172,19 @@ export function expire () {
 export const isSomebodyElse = () => former !== undefined && user?.id !== former
 
 /**
+ * The key of a draft. It names the user, because a different person may sign in to this tab after the session expired.
+ *
+ * @param {string} form
+ */
+const draftKey = form => `draft ${user?.id ?? former} ${form}`
+
+/**
  * The text that the user has typed into a form and not sent, by the names of its fields.
  *
  * @param {string} form
  * @returns {Record<string, string> | null}
  */
-export const draftOf = form => JSON.parse(forThisTab?.getItem(`draft ${form}`) ?? 'null')
+export const draftOf = form => JSON.parse(forThisTab?.getItem(draftKey(form)) ?? 'null')
 
 /**
  * Keeps the text of a form until it is sent, or until the user signs out or closes the tab.
@@ -174,8 +194,8 @@ export const draftOf = form => JSON.parse(forThisTab?.getItem(`draft ${form}`) ?
  */
 export function keepDraft (form, values) {
   try {
-    if (values) forThisTab?.setItem(`draft ${form}`, JSON.stringify(values))
-    else forThisTab?.removeItem(`draft ${form}`)
+    if (values) forThisTab?.setItem(draftKey(form), JSON.stringify(values))
+    else forThisTab?.removeItem(draftKey(form))
   } catch {
     // The storage is full, so the text is kept only by the page.
   }

@@ -61,7 +61,8 @@ export function showHeader () {
   }
   header.replaceChildren(
     h('div', { class: 'bar' },
-      h('a', { href: '/', class: 'brand' }, h('img', { src: '/icon.svg', alt: '', width: 32, height: 32 }), NAME),
+      h('a', { href: '/', class: 'brand' },
+        h('img', { src: '/icon.svg', alt: '', width: 32, height: 32 }), h('span', {}, NAME)),
       toggle, menu),
     ...hasNewRole() ? [newRole()] : [])
 }

@@ -2,7 +2,8 @@
 import { call, client } from './api.js'
 import { API } from './config.js'
 import { h } from './dom.js'
-import { actionButton, notify, onDate, openDialog } from './parts.js'
+import { actionButton, linkField, notify, onDate, openDialog } from './parts.js'
+import { here } from './router.js'
 
 /**
  * Creates a button that shows the link to a public calendar.
@@ -18,7 +19,9 @@ export const subscribeButton = path => actionButton('Subscribe', () => showAddre
  * only once.
  */
 export const subscribeToOwnButton = () => actionButton('Subscribe', async () => {
+  const page = here()
   const { account: { calendar } } = await call(client.GET('/me/account'))
+  if (here() !== page) return
   if (calendar && !await replacesLink(calendar.createdAt)) return
   const { calendar: { path } } = await call(client.POST('/me/calendar'))
   await showAddress(path, [
@@ -53,9 +56,7 @@ function showAddress (path, words) {
   const address = new URL(path, API)
   return openDialog('Subscribe', close => [
     ...words.map(text => h('p', {}, text)),
-    h('div', { class: 'field' },
-      h('label', { for: 'address' }, 'Calendar link'),
-      h('input', { id: 'address', readonly: true, value: address.href, onfocus: ({ target }) => target.select() })),
+    linkField('Calendar link', address.href),
     h('div', { class: 'actions' },
       h('a', { class: 'button primary', href: address.href.replace(/^https?/, 'webcal') }, 'Open in my calendar'),
       h('button', { type: 'button', onclick: () => close() }, 'Close')),

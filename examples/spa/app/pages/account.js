@@ -3,9 +3,9 @@ import { API, EMAILS, PROVIDER } from '../config.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import { actionButton, heading, lead, notify, openDialog } from '../parts.js'
-import { go, within } from '../router.js'
+import { go, here, within } from '../router.js'
 import {
-  beginSignIn, canSignIn, currentUser, endSignIn, isSomebodyElse, onOtherSignIns, signOut,
+  beginSignIn, canSignIn, currentUser, endSignIn, isShared, isSomebodyElse, keepDraft, onOtherSignIns, signOut,
 } from '../session.js'
 
 /** @import { Field } from '../form.js' */
@@ -22,18 +22,22 @@ const EMAIL = { name: 'email', label: 'Email', type: 'email', autocomplete: 'ema
 function aboutEmail (email) {
   if (!EMAILS) return ''
   const next = 'Open its link, so that you get emails about your events.'
-  return EMAILS.folder
-    ? `The service sends no emails yet. The email to ${email} is a file in ${EMAILS.folder}. ${next}`
-    : `We sent an email to ${email}. ${next}`
+  return EMAILS.folder ? `${whereEmailsLie()} ${next}` : `We sent an email to ${email}. ${next}`
 }
 
-/** @type {Field} */
-const SHARED = {
+/** Tells where emails lie while the service sends none; empty if it sends them. */
+export const whereEmailsLie = () =>
+  EMAILS?.folder ? `The service sends no emails yet. They are files in ${EMAILS.folder}.` : ''
+
+/** @returns {Field} */
+const sharedField = () => ({
   name: 'shared',
   label: 'This is a shared computer',
   type: 'checkbox',
+  // As the user chose for a session that has expired.
+  value: isShared() ? 'yes' : '',
   hint: 'You will be signed out when you close this tab.',
-}
+})
 
 /** A message for people whose browser cannot keep a token. */
 const blocked = () => h('p', { class: 'problem', role: 'alert' }, 'Your browser blocks storage for this site, so you ' +
@@ -44,7 +48,11 @@ const blocked = () => h('p', { class: 'problem', role: 'alert' }, 'Your browser 
  * @returns {Field}
  */
 const newPassword = name => ({
-  name, label: 'New password', type: 'password', autocomplete: 'new-password', hint: 'At least 8 characters.',
+  name,
+  label: 'New password',
+  type: 'password',
+  autocomplete: 'new-password',
+  hint: 'At least 8 characters, and not a common password.',
 })
 
 /** @param {Visit} visit */
@@ -68,7 +76,7 @@ const PASSWORD = { name: 'password', label: 'Password', type: 'password', autoco
  * @param {() => void} [cancel] for a user whose session has expired, which stays as shared as it was
  */
 const signInForm = (signedIn, cancel) => form({
-  fields: cancel ? [EMAIL, PASSWORD] : [EMAIL, PASSWORD, SHARED],
+  fields: cancel ? [EMAIL, PASSWORD] : [EMAIL, PASSWORD, sharedField()],
   verb: 'Sign in',
   cancel,
   async send ({ email = '', password = '', shared }) {
@@ -91,9 +99,9 @@ export function signInAgain () {
 async function openSignIn () {
   let stop = () => {}
   const isDone = await openDialog('Your session has expired', close => {
-    /** @param {string} token */
-    const signedIn = async token => {
-      await signInWith(token)
+    /** @param {string} token @param {boolean} [shared] */
+    const signedIn = async (token, shared = false) => {
+      await signInWith(token, shared || isShared())
       close(true)
     }
     // A sign-in with the provider needs a separate tab, because it would replace this page.
@@ -113,6 +121,9 @@ async function openSignIn () {
   return false
 }
 
+/** The name of the draft of the form. */
+const SIGN_UP = 'sign-up'
+
 /** @param {Visit} visit */
 export function registerPage ({ query }) {
   const to = within(query.get('to'))
@@ -130,14 +141,18 @@ export function registerPage ({ query }) {
               label: 'Password',
               type: 'password',
               autocomplete: 'new-password',
-              hint: 'At least 8 characters.',
+              // The service accepts common passwords at sign-up, because the contract says so.
+              hint: 'At least 8 characters. Avoid common passwords: you could not choose one again later.',
             },
-            SHARED,
+            sharedField(),
           ],
           verb: 'Sign up',
+          draft: SIGN_UP,
           async send ({ firstName = '', lastName = '', email = '', password = '', shared }) {
             const body = { firstName, lastName, email, password }
             const { token } = await call(client.POST('/auth/register', { body }))
+            // The draft belongs to nobody, and the form is now one of the new user.
+            keepDraft(SIGN_UP, null)
             await welcome(token, to, { shared: shared !== '', words: aboutEmail(email) })
           },
         }), provider(to)]
@@ -160,7 +175,7 @@ export async function callbackPage ({ query }) {
   if (!token || !begun) {
     return [heading('Sign-in was not completed'), h('p', {}, h('a', { href: '/sign-in' }, 'Try again'), '.')]
   }
-  await welcome(token, begun.to, { shared: begun.shared, replace: true })
+  await welcome(token, begun.to, { shared: begun.shared })
   return []
 }
 
@@ -173,7 +188,7 @@ export function forgotPasswordPage () {
       verb: 'Send the email',
       async send ({ email = '' }) {
         const { message } = await call(client.POST('/account/password/forgot', { body: { email } }))
-        notify(`${message}.`)
+        notify(`${message}. ${whereEmailsLie()}`)
       },
     }))]
 }
@@ -234,9 +249,10 @@ export const passwordForm = () => form({
   ],
   verb: 'Change password',
   async send ({ currentPassword = '', newPassword = '' }) {
+    const page = here()
     const { token } = await call(client.PUT('/me/password', { body: { currentPassword, newPassword } }))
     await signInWith(token)
-    await go('/me')
+    if (here() === page) await go('/me')
     notify('Your password has been changed.')
   },
 })
@@ -254,11 +270,12 @@ const noToken = href => [heading('This link is incomplete'), h('p', {}, h('a', {
 /**
  * @param {string} token
  * @param {string} to
- * @param {{ shared?: boolean | undefined, replace?: boolean, words?: string }} options
+ * @param {{ shared?: boolean | undefined, words?: string }} options
  */
-async function welcome (token, to, { shared = false, replace = false, words = '' }) {
+async function welcome (token, to, { shared = false, words = '' }) {
   await signInWith(token, shared)
-  await go(to, { replace })
+  // Back leads to the page before the sign-in.
+  await go(to, { replace: true })
   notify(`Welcome, ${currentUser()?.firstName}. ${words}`.trim())
 }
 

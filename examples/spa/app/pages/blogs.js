@@ -1,5 +1,6 @@
 import { call, client } from '../api.js'
 import { h } from '../dom.js'
+import { follow, isSame } from '../live.js'
 import { cover, heading, lead, nameOf, nothing, onDate, portrait, statusBadge } from '../parts.js'
 
 /** @import { Schemas } from 'community-platform-client' */
@@ -10,8 +11,10 @@ const EXCERPT = 140
 
 export async function blogsPage () {
   const { blogs } = await call(client.GET('/blogs'))
+  const hint = follow(['/blogs'], async () => isSame(blogs, (await call(client.GET('/blogs'))).blogs))
   return [
     heading('Blog', lead('Posts by students, reviewed by the admins.')),
+    hint,
     blogs.length === 0
       ? nothing('No posts have been published yet.')
       : h('ul', { class: 'cards' }, ...blogs.map(blog => blogCard(blog))),
@@ -54,13 +57,17 @@ function excerpt (content) {
  * @param {Visit} visit
  */
 export async function blogPage ({ parts: [id = ''] }) {
-  const { blog } = await call(client.GET('/blogs/{id}', { params: { path: { id } } }))
+  const load = () => call(client.GET('/blogs/{id}', { params: { path: { id } } }))
+  const { blog } = await load()
   const { title, content, imageUrl, status, createdAt, author } = blog
+  // Only published posts are in the public list.
+  const hint = status === 'PUBLISHED' && follow(['/blogs'], async () => isSame(blog, (await load()).blog))
   return [h('article', { class: 'reading' },
     cover(title, imageUrl, { wide: true, large: true }),
     heading(title, h('p', { class: 'byline' }, portrait(nameOf(author), author.avatar),
       h('span', {}, h('b', {}, nameOf(author)), onDate(createdAt)),
       status !== 'PUBLISHED' && statusBadge(status))),
+    hint,
     ...content.split(/\n\s*\n/).map(paragraph => h('p', {}, paragraph)),
     h('p', {}, h('a', { href: '/blogs' }, '← All posts')))]
 }

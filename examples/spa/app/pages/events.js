@@ -1,20 +1,23 @@
-import { call, client } from '../api.js'
+import { ApiError, call, client } from '../api.js'
 import { h } from '../dom.js'
-import { follow } from '../live.js'
+import { follow, isSame } from '../live.js'
 import {
-  actionButton, atTime, calendarLeaf, changeHint, confirmed, count, cover, heading, inColour, isOver, lead, nothing,
-  notify, outside, untilTime,
+  actionButton, atTime, calendarLeaf, confirmed, count, cover, eventLine, goingOf, heading, inColour, isOver, lead,
+  linkField, nothing, notify, openDialog, outside, untilTime,
 } from '../parts.js'
 import { go, here, refresh } from '../router.js'
 import { currentUser } from '../session.js'
 import { subscribeButton } from '../subscribe.js'
 
-/** @import { Schemas } from 'community-platform-client' */
+/** @import { PublicList, Schemas } from 'community-platform-client' */
 /** @import { Visit } from '../router.js' */
 /** @typedef {Schemas['AgendaEvent']} AgendaEvent */
 /** @typedef {Schemas['OwnSeat']} OwnSeat */
 
 const LIMIT = 12
+
+/** Maximum number of lists that a page can follow. */
+const FOLLOWED = 8
 
 /**
  * The events to come, or the past events of a year, of all clubs or of one.
@@ -22,22 +25,14 @@ const LIMIT = 12
  * @param {Visit} visit
  */
 export async function eventsPage ({ query }) {
-  const year = Number(query.get('year')) || null
+  const year = yearOf(query)
   const club = query.get('club') ?? ''
   const cursor = query.get('cursor')
-  const search = { limit: String(LIMIT), ...club && { club }, ...cursor && { cursor } }
-  const [{ clubs }, { events, next }] = await Promise.all([
-    call(client.GET('/clubs')),
-    year === null ? call(client.GET('/agenda', { params: { query: search } })) : pastEvents(year, club),
-  ])
+  const load = () => year === null ? comingEvents(club, cursor) : pastEvents(year, club)
+  const [{ clubs }, { events, next, lists }] = await Promise.all([call(client.GET('/clubs')), load()])
+  if (club && !clubs.some(({ id }) => id === club)) throw new ApiError('Club not found', 404)
   const { element, update } = eventCards(events)
-  const hint = changeHint()
-  if (year === null) {
-    follow([`/agenda?${new URLSearchParams(search)}`], async () => {
-      const { events } = await call(client.GET('/agenda', { params: { query: search } }))
-      if (!update(events)) hint.show()
-    })
-  }
+  const hint = follow(lists, async () => update((await load()).events))
   const thisYear = new Date().getFullYear()
   /** @param {Record<string, string>} values */
   const address = values => `/events?${new URLSearchParams({ ...club && { club }, ...values })}`
@@ -57,12 +52,22 @@ export async function eventsPage ({ query }) {
         h('a', { href: address({}), 'aria-current': year === null && 'true' }, 'Coming'),
         h('a', { href: address({ year: String(thisYear) }), 'aria-current': year !== null && 'true' }, 'Past')),
       h('div', { class: 'field inline' }, h('label', { for: 'club' }, 'Club'), select)),
-    hint.element,
+    hint,
     events.length === 0
       ? nothing(year === null ? 'No events are planned at the moment.' : `There are no past events in ${year}.`)
       : element,
     year === null ? laterEvents(next === null ? null : address({ cursor: next })) : years(year, thisYear, address),
   ].filter(node => node !== null)
+}
+
+/**
+ * The year in the address of the page; `null` for events to come.
+ *
+ * @param {URLSearchParams} query
+ */
+function yearOf (query) {
+  const year = Number(query.get('year'))
+  return Number.isInteger(year) && year >= 1900 && year < 9999 ? year : null
 }
 
 /** @param {string | null} href */
@@ -81,31 +86,51 @@ const years = (year, thisYear, address) => h('nav', { class: 'pager', 'aria-labe
   year < thisYear ? h('a', { href: address({ year: String(year + 1) }), rel: 'next' }, `${year + 1} →`) : h('span'))
 
 /**
- * The events of a year that are over, the latest first.
+ * A page of the events to come, and its list.
+ *
+ * @param {string} club
+ * @param {string | null} cursor
+ */
+async function comingEvents (club, cursor) {
+  const query = { limit: String(LIMIT), ...club && { club }, ...cursor && { cursor } }
+  const { events, next } = await call(client.GET('/agenda', { params: { query } }))
+  return { events, next, lists: [listOf(query)] }
+}
+
+/** @param {Record<string, string>} query */
+const listOf = query => /** @type {const} */ (`/agenda?${new URLSearchParams(query)}`)
+
+/**
+ * The events that began in a year and are over, the latest first, and their lists.
  *
  * @param {number} year
  * @param {string} club
  */
 async function pastEvents (year, club) {
-  const now = new Date().toISOString()
+  // All people who look at the page on a day share a list, which the service reads once.
+  const midnight = new Date(new Date().setUTCHours(24, 0, 0, 0)).toISOString()
   const [from, end] = [new Date(year, 0).toISOString(), new Date(year + 1, 0).toISOString()]
-  const query = { from, to: end < now ? end : now, limit: '100', ...club && { club } }
+  const query = { from, to: end < midnight ? end : midnight, limit: '100', ...club && { club } }
   /** @type {AgendaEvent[]} */
   const found = []
+  /** @type {PublicList[]} */
+  const lists = []
   /** @type {string | null} */
   let cursor = null
   do {
+    const search = { ...query, ...cursor && { cursor } }
+    lists.push(listOf(search))
     /** @type {{ events: AgendaEvent[], next: string | null }} */
-    const page = await call(client.GET('/agenda', { params: { query: { ...query, ...cursor && { cursor } } } }))
+    const page = await call(client.GET('/agenda', { params: { query: search } }))
     found.push(...page.events)
     cursor = page.next
   } while (cursor)
-  return { events: found.filter(isOver).reverse(), next: null }
+  const past = found.filter(event => isOver(event) && event.date >= from)
+  return { events: past.reverse(), next: null, lists: lists.slice(0, FOLLOWED) }
 }
 
 /**
- * Cards of events. `update` shows new numbers, and returns whether it could show all: other changes would move the
- * cards.
+ * Cards of events. `update` shows new numbers, and returns whether these are all changes.
  *
  * @param {AgendaEvent[]} events
  */
@@ -119,8 +144,27 @@ function eventCards (events) {
         const now = next.find(({ id }) => id === event.id)
         if (now) numbers.replaceChildren(...numbersOf(now))
       }
-      const fixed = (/** @type {AgendaEvent[]} */ list) => list.map(({ registrationCount, seatsLeft, ...rest }) => rest)
-      return JSON.stringify(fixed(next)) === JSON.stringify(fixed(events))
+      return isSame(events, next)
+    },
+  }
+}
+
+/**
+ * Lines of events. `update` shows new numbers, and returns whether these are all changes.
+ *
+ * @param {AgendaEvent[]} events
+ */
+export function eventLines (events) {
+  const lines = events.map(event => ({ id: event.id, element: eventLine(event) }))
+  return {
+    element: h('ul', { class: 'agenda' }, ...lines.map(({ element }) => element)),
+    /** @param {AgendaEvent[]} next */
+    update (next) {
+      for (const { id, element } of lines) {
+        const now = next.find(event => event.id === id)
+        if (now) element.querySelector('.going')?.replaceChildren(goingOf(now.registrationCount))
+      }
+      return isSame(events, next)
     },
   }
 }
@@ -162,38 +206,36 @@ function seats ({ capacity, seatsLeft, ...event }) {
  * @param {Visit} visit
  */
 export async function eventPage ({ parts: [id = ''] }) {
-  const [{ event }, own] = await Promise.all([
-    call(client.GET('/agenda/{id}', { params: { path: { id } } })), ownSeat(id),
-  ])
+  const load = () => Promise.all([call(client.GET('/agenda/{id}', { params: { path: { id } } })), ownSeat(id)])
+  const [{ event }, own] = await load()
   const { title, description, imageUrl, date, endsAt, place, hasOnlineUrl, club } = event
   const numbers = h('p', { class: 'meta' }, ...numbersOf(event))
-  const hint = changeHint()
-  // The list that begins with this event contains its numbers.
-  if (!isOver(event)) {
-    follow([`/agenda?${new URLSearchParams({ club: event.clubId, from: date, limit: '1' })}`], async () => {
-      const { event: now } = await call(client.GET('/agenda/{id}', { params: { path: { id } } }))
-      numbers.replaceChildren(...numbersOf(now))
-      if (now.date !== date || now.endsAt !== endsAt || now.place !== place || now.title !== title) hint.show()
-    })
-  }
+  const seat = seatPart(event, own)
+  // The events of the club that run when this event begins. Others may have begun before.
+  const list = listOf({
+    club: event.clubId, from: date, to: new Date(Date.parse(date) + 1).toISOString(), limit: '100',
+  })
+  const hint = follow([list], async () => {
+    const [{ event: now }, ownNow] = await load()
+    numbers.replaceChildren(...numbersOf(now))
+    seat.update(now, ownNow)
+    return isSame([event, own], [now, ownNow])
+  })
   return [h('article', { class: 'reading event' },
     cover(title, imageUrl, { of: club.name, wide: true, large: true }),
     heading(title, h('p', { class: 'meta' },
       h('a', { href: `/clubs/${event.clubId}`, class: 'club' }, club.name))),
-    hint.element,
+    hint,
     h('dl', { class: 'facts' },
       ...fact('When', atTime(date), untilTime(date, endsAt)),
       ...place ? fact('Where', place) : [],
       ...hasOnlineUrl ? fact('Online', onlineLink(own)) : []),
     numbers,
-    ...isOver(event) ? [h('p', {}, h('span', { class: 'badge' }, 'Over'))] : [seatPart(event, own)],
+    ...isOver(event) ? [h('p', {}, h('span', { class: 'badge' }, 'Over'))] : [seat.element],
     h('p', { class: 'actions start' },
       !isOver(event) &&
         h('a', { class: 'button', href: calendarFile(event), download: 'event.ics' }, 'Add to my calendar'),
-      actionButton('Copy the link', async () => {
-        await navigator.clipboard.writeText(location.href)
-        notify('The link has been copied.')
-      })),
+      actionButton('Copy the link', copyLink)),
     ...description.split(/\n\s*\n/).map(paragraph => h('p', {}, paragraph)),
     h('p', {}, h('a', { href: '/events' }, '← All events')))].map(element => inColour(club.name, element))
 }
@@ -203,6 +245,19 @@ export async function eventPage ({ parts: [id = ''] }) {
  * @param {...import('../dom.js').Child} values
  */
 const fact = (name, ...values) => [h('dt', {}, name), h('dd', {}, ...values)]
+
+/** Copies the link of the page. Shows it if the browser allows no copies, for example without HTTPS. */
+async function copyLink () {
+  try {
+    await navigator.clipboard.writeText(location.href)
+    notify('The link has been copied.')
+  } catch {
+    await openDialog('Copy the link', close => [
+      linkField('Link', location.href),
+      h('div', { class: 'actions' }, h('button', { type: 'button', onclick: () => close() }, 'Close')),
+    ])
+  }
+}
 
 /** @param {OwnSeat | undefined} own */
 function onlineLink (own) {
@@ -222,43 +277,74 @@ async function ownSeat (id) {
 }
 
 /**
- * Buttons with which the user registers, gives up a seat, or comes after all.
+ * Buttons with which the user registers, gives up a seat, or comes after all. `update` shows whether seats are left and
+ * the new place in line.
  *
  * @param {AgendaEvent} event
  * @param {OwnSeat | undefined} own
  */
-function seatPart ({ id, title, capacity, seatsLeft }, own) {
-  /** @param {boolean} coming @param {string} words */
-  async function say (coming, words) {
-    await call(client.PUT('/me/seats/{eventId}', { params: { path: { eventId: id } }, body: { coming } }))
+function seatPart (event, own) {
+  const { id, title, capacity } = event
+  /** @param {boolean} coming */
+  async function say (coming) {
+    const params = { path: { eventId: id } }
+    const { seat } = await call(client.PUT('/me/seats/{eventId}', { params, body: { coming } }))
     await refresh()
-    notify(words)
+    tell(seat)
   }
-  if (own?.state === 'declined') {
-    return h('p', { class: 'seat' }, "You said that you can't come.",
-      actionButton('I can come after all', () => say(true, 'You stand in line again.'), { class: 'primary' }))
+  /** @param {OwnSeat | undefined} seat */
+  const tell = seat => notify(seat?.state === 'declined'
+    ? "You've cancelled your registration."
+    : seat?.state === 'waiting'
+      ? `You are number ${seat.position} in line for “${title}”.`
+      : `You're registered for “${title}”.`)
+  const number = h('span', { class: 'number' }, own?.position)
+  // The button stays in its place if the number has fewer digits.
+  number.style.minWidth = `${number.textContent?.length}ch`
+  const register = actionButton(verbOf(event), async () => {
+    if (!currentUser()) return go(`/sign-in?${new URLSearchParams({ to: here() })}`)
+    try {
+      await call(client.POST('/events/{eventId}/register', { params: { path: { eventId: id } } }))
+    } catch (error) {
+      // For example, the user has registered in a different tab.
+      if (error instanceof ApiError && error.status === 400) await refresh()
+      throw error
+    }
+    await refresh()
+    // The last seat may have been taken since the page was loaded.
+    tell(await ownSeat(id))
+  }, { class: 'primary' })
+  return {
+    element: h('p', { class: 'seat' }, ...content()),
+    /** @param {AgendaEvent} event @param {OwnSeat | undefined} own */
+    update (event, own) {
+      register.replaceChildren(verbOf(event))
+      if (own?.position) number.replaceChildren(String(own.position))
+    },
   }
-  if (own) {
-    return h('p', { class: 'seat' },
+
+  function content () {
+    if (!own) return [register]
+    if (own.state === 'declined') {
+      return ["You said that you can't come.",
+        actionButton('I can come after all', () => say(true), { class: 'primary' })]
+    }
+    return [
       own.state === 'waiting'
-        ? `You are number ${own.position} in line. You get an email when a seat becomes free.`
+        ? h('span', {}, 'You are number ', number, ' in line. You get an email when a seat becomes free.')
         : capacity === null ? "✓ You're registered." : '✓ You have a seat.',
       actionButton("I can't come", async () => {
         const text = capacity === null
           ? 'You can change your mind later.'
           : 'The next person in line gets your place. If you change your mind, you stand at the end of the line.'
-        if (await confirmed(`Cancel your registration for “${title}”?`, text, "I can't come")) {
-          await say(false, "You've cancelled your registration.")
-        }
-      }))
+        if (await confirmed(`Cancel your registration for “${title}”?`, text, "I can't come")) await say(false)
+      }),
+    ]
   }
-  return h('p', { class: 'seat' }, actionButton(seatsLeft === 0 ? 'Stand in line' : 'Register', async () => {
-    if (!currentUser()) return go(`/sign-in?${new URLSearchParams({ to: here() })}`)
-    await call(client.POST('/events/{eventId}/register', { params: { path: { eventId: id } } }))
-    await refresh()
-    notify(`You're registered for “${title}”.`)
-  }, { class: 'primary' }))
 }
+
+/** @param {AgendaEvent} event */
+const verbOf = ({ seatsLeft }) => seatsLeft === 0 ? 'Stand in line' : 'Register'
 
 /**
  * The URL of a file for calendar apps (RFC 5545).
@@ -267,7 +353,7 @@ function seatPart ({ id, title, capacity, seatsLeft }, own) {
  */
 function calendarFile ({ id, title, date, endsAt, place, createdAt }) {
   const time = (/** @type {string} */ text) => text.replace(/[-:]|\.\d+/g, '')
-  const escape = (/** @type {string} */ text) => text.replace(/[\\;,]/g, '\\$&').replace(/\r?\n/g, '\\n')
+  const escape = (/** @type {string} */ text) => text.replace(/[\\;,]/g, '\\$&').replace(/\r\n?|\n/g, '\\n')
   const lines = [
     'BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//Community Platform//EN', 'BEGIN:VEVENT', `UID:${id}`,
     `DTSTAMP:${time(createdAt)}`, `DTSTART:${time(date)}`,

@@ -1,19 +1,28 @@
 import { call, client } from '../api.js'
 import { NAME } from '../config.js'
 import { h } from '../dom.js'
-import { cover, eventLine, lead, nothing, portrait } from '../parts.js'
+import { follow, isSame } from '../live.js'
+import { cover, lead, nothing, portrait } from '../parts.js'
 import { currentUser } from '../session.js'
 import { blogCard } from './blogs.js'
+import { eventLines } from './events.js'
 
 /** Upcoming events, the latest blog posts and some testimonials. */
 export async function homePage () {
-  const [{ events: coming }, { blogs }, { items }] = await Promise.all([
+  const load = () => Promise.all([
     call(client.GET('/agenda', { params: { query: { limit: '4' } } })),
     call(client.GET('/blogs')),
     call(client.GET('/testimonials', { params: { query: { limit: '2' } } })),
   ])
+  const [{ events: coming }, { blogs }, { items }] = await load()
+  const { element, update } = eventLines(coming)
+  const hint = follow(['/agenda?limit=4', '/blogs', '/testimonials?limit=2'], async () => {
+    const [{ events }, ...others] = await load()
+    return update(events) && isSame([{ blogs }, items], [others[0], others[1].items])
+  })
   const user = currentUser()
   return [
+    hint,
     h('header', { class: 'hero' },
       h('div', {},
         h('h1', { tabindex: '-1' }, user ? `Good to see you, ${user.firstName}` : 'Find your people'),
@@ -28,7 +37,7 @@ export async function homePage () {
       h('h2', { id: 'soon' }, 'Upcoming events'),
       coming.length === 0
         ? nothing('No events are planned at the moment.')
-        : h('ul', { class: 'agenda' }, ...coming.map(event => eventLine(event)))),
+        : element),
     h('section', { 'aria-labelledby': 'read' },
       h('h2', { id: 'read' }, 'Latest posts'),
       blogs.length === 0

@@ -5,8 +5,8 @@ import {
   actionButton, atTime, calendarLeaf, confirmed, count, heading, inColour, lead, nothing, notify, onDate, openDialog,
   REPLACED, table,
 } from '../parts.js'
-import { refresh } from '../router.js'
-import { hasRole } from '../session.js'
+import { here, refresh } from '../router.js'
+import { draftOf, hasRole, keepDraft } from '../session.js'
 import { adminNav } from '../shell.js'
 
 /** @import { Schemas } from 'community-platform-client' */
@@ -49,9 +49,10 @@ function list (rows) {
       h('p', { class: 'actions' },
         h('a', { class: 'button', href: `/manage/${id}`, ...describedBy }, count(registrations, 'registration')),
         actionButton('Edit', async () => {
+          const page = here()
           // The list of seats also has the online link.
           const { event: details } = await call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
-          editEvent(event, details)
+          if (here() === page) editEvent(event, details)
         }, describedBy),
         h('button', { type: 'button', onclick: () => repeatEvent(event), ...describedBy }, 'Repeat'),
         actionButton('Delete', () => deleteEvent(event, registrations), { class: 'danger', ...describedBy }))))
@@ -63,9 +64,9 @@ function list (rows) {
  * @param {Schemas['ManagedEvent']} [details]
  */
 async function editEvent (event, details) {
-  /** @type {{ id: string } | undefined} */
-  let created
-  let isCreated = false
+  // A second try after a wrong end or number of seats changes the event that the first try has created.
+  let current = event
+  const draft = () => current ? `event ${current.id}` : 'new event'
   const saved = await openDialog(event ? 'Edit event' : 'New event', close => [form({
     fields: [
       { name: 'title', label: 'Title', value: event?.title },
@@ -84,7 +85,7 @@ async function editEvent (event, details) {
         type: 'datetime-local',
         optional: true,
         value: details?.endsAt && toLocal(details.endsAt),
-        hint: 'An event without an end lasts two hours.',
+        hint: `An event without an end lasts two hours. ${event ? 'If you change the date, the end moves along.' : ''}`,
       },
       { name: 'place', label: 'Place', optional: true, value: details?.place },
       {
@@ -106,15 +107,19 @@ async function editEvent (event, details) {
     ],
     verb: 'Save',
     cancel: close,
-    draft: event ? `event ${event.id}` : 'new event',
+    draft,
     isEdit: Boolean(event),
     async send ({ data, endsAt, place, onlineUrl, capacity, ...values }) {
       const body = { ...values, ...data !== undefined && { data: data && fromLocal(data, event?.date) } }
-      created ??= event ?? (await call(client.POST('/events', { body: /** @type {NewEvent} */ (body) }))).event
-      const params = { path: { id: created.id } }
-      // A second try after a wrong end or number of seats changes the event that the first try has created.
-      if ((event || isCreated) && Object.keys(body).length > 0) await call(client.PUT('/events/{id}', { params, body }))
-      isCreated = true
+      const isNew = !current
+      if (!current) {
+        const typed = draftOf(draft())
+        keepDraft(draft(), null)
+        current = (await call(client.POST('/events', { body: /** @type {NewEvent} */ (body) }))).event
+        keepDraft(draft(), typed)
+      }
+      const params = { path: { id: current.id } }
+      if (!isNew && Object.keys(body).length > 0) await call(client.PUT('/events/{id}', { params, body }))
       const changes = {
         ...endsAt !== undefined && { endsAt: endsAt ? fromLocal(endsAt, details?.endsAt ?? undefined) : null },
         ...place !== undefined && { place: place || null },
@@ -127,9 +132,8 @@ async function editEvent (event, details) {
       close(values.title ?? event?.title)
     },
   })])
-  if (!saved) return
-  await refresh()
-  notify(`“${saved}” has been saved.`)
+  if (saved || current !== event) await refresh()
+  if (saved) notify(`“${saved}” has been saved.`)
 }
 
 /**
@@ -182,11 +186,13 @@ async function repeatEvent ({ id, title, date }) {
         type: 'select',
         options: [['1', 'Every week'], ['2', 'Every two weeks'], ['4', 'Every four weeks']],
       },
-      { name: 'times', label: 'How many more times', type: 'number', value: 5, hint: 'Up to 52.' },
+      // The service gets a date for each, so its errors name this field.
+      { name: 'dates', label: 'How many more times', type: 'number', value: 5, hint: 'Up to 52.' },
     ],
     verb: 'Create',
     cancel: close,
-    async send ({ weeks, times }) {
+    draft: `series ${id}`,
+    async send ({ weeks, dates: times }) {
       const first = new Date(date)
       const dates = Array.from({ length: Math.min(53, Number(times) || 0) }, (_, place) => {
         const next = new Date(first)
@@ -223,9 +229,9 @@ export async function attendeesPage ({ parts: [id = ''] }) {
     ].filter(Boolean).join(' · '))),
     seats.length === 0
       ? nothing('No one has registered yet.')
-      : table('Registrations', ['Name', 'Email', 'Registered on', 'State', 'Action'],
+      : table('Registrations', ['Name', 'State', 'Email', 'Registered on', 'Action'],
         seats.map(({ registrationId, name, email, registeredAt, state, position }) => [
-          name, email, onDate(registeredAt), `${STATES[state]}${position === null ? '' : ` (number ${position})`}`,
+          name, `${STATES[state]}${position === null ? '' : ` (number ${position})`}`, email, onDate(registeredAt),
           actionButton('Take off', async () => {
             const text = 'The registration is deleted, and one email tells the person.'
             if (!await confirmed(`Take ${name} off the list?`, text, 'Take off')) return

@@ -2,13 +2,13 @@ import { call, client } from '../api.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import {
-  eventLine, heading, lead, nameOf, notify, onDate, portrait, reminder, ROLES, statusBadge,
+  eventLine, heading, isOver, lead, nameOf, notify, onDate, portrait, reminder, ROLES, statusBadge,
 } from '../parts.js'
-import { go } from '../router.js'
+import { go, here } from '../router.js'
 import { currentUser } from '../session.js'
 import { subscribeToOwnButton } from '../subscribe.js'
 import { section } from './clubs.js'
-import { mentorCard } from './mentors.js'
+import { mentorCards } from './mentors.js'
 
 /** The profile, registrations, blog posts and liked mentors of the user. */
 export async function mePage () {
@@ -28,9 +28,10 @@ export async function mePage () {
         user.club && h('a', { href: `/clubs/${user.club.id}` }, user.club.name),
         h('span', {}, user.email)))),
     section('My events', seats.length === 0 && "You haven't registered for any events yet.",
-      h('ul', { class: 'agenda' }, ...seats.map(({ registeredAt, state, position, event }) => {
+      h('ul', { class: 'agenda' }, ...nextFirst(seats).map(({ registeredAt, state, position, event }) => {
         const { registrationCount, ...shown } = event
         return eventLine(shown, h('p', { class: 'meta going' },
+          isOver(event) && h('span', { class: 'badge' }, 'Over'),
           state === 'declined' && h('span', { class: 'badge' }, "You can't come"),
           state === 'waiting' && h('span', { class: 'badge draft' }, `Number ${position} in line`),
           h('span', {}, 'registered on ', onDate(registeredAt)),
@@ -43,9 +44,19 @@ export async function mePage () {
         h('p', { class: 'meta' }, statusBadge(status), onDate(createdAt)))))),
     h('p', {}, h('a', { class: 'button primary', href: '/me/submit' }, 'Write a post')),
     section('Mentors I like', likedMentors.length === 0 && "You haven't liked any mentors yet.",
-      h('ul', { class: 'people' }, ...likedMentors.map(mentor => mentorCard(mentor, liked, 'h3')))),
+      mentorCards(likedMentors, liked, 'h3').element),
     h('p', {}, h('a', { class: 'button', href: '/me/settings' }, 'Settings')),
   ]
+}
+
+/**
+ * Events to come, earliest first, and then past events, latest first.
+ *
+ * @param {import('community-platform-client').Schemas['OwnSeat'][]} seats
+ */
+function nextFirst (seats) {
+  const byDate = seats.toSorted((one, other) => one.event.date.localeCompare(other.event.date))
+  return [...byDate.filter(({ event }) => !isOver(event)), ...byDate.filter(({ event }) => isOver(event)).reverse()]
 }
 
 /** The form that submits a blog post. */
@@ -61,8 +72,9 @@ export function submitPage () {
       verb: 'Submit',
       draft: 'new post',
       async send ({ title = '', content = '', imageUrl }) {
+        const page = here()
         await call(client.POST('/blogs/submit', { body: { title, content, ...imageUrl && { imageUrl } } }))
-        await go('/me')
+        if (here() === page) await go('/me')
         notify('Thank you. An admin will review your post soon.')
       },
     }))]

@@ -1,5 +1,6 @@
 import { call, client } from '../api.js'
 import { h, svg } from '../dom.js'
+import { follow, isSame } from '../live.js'
 import { actionButton, heading, inColour, lead, nothing, notify, outside, portrait } from '../parts.js'
 import { go, here } from '../router.js'
 import { currentUser } from '../session.js'
@@ -8,11 +9,12 @@ import { currentUser } from '../session.js'
 
 export async function mentorsPage () {
   const [{ mentors }, liked] = await Promise.all([call(client.GET('/mentors')), likedMentors()])
+  const { element, update } = mentorCards(mentors, liked)
+  const hint = follow(['/mentors'], async () => update((await call(client.GET('/mentors'))).mentors))
   return [
     heading('Mentors', lead('Experienced people, happy to help.')),
-    mentors.length === 0
-      ? nothing('There are no mentors yet.')
-      : h('ul', { class: 'people' }, ...mentors.map(mentor => mentorCard(mentor, liked))),
+    hint,
+    mentors.length === 0 ? nothing('There are no mentors yet.') : element,
   ]
 }
 
@@ -24,13 +26,35 @@ async function likedMentors () {
 }
 
 /**
- * Shows a mentor with a like button.
+ * Cards of mentors. `update` shows new numbers, and returns whether these are all changes.
+ *
+ * @param {Schemas['MentorProfile'][]} mentors
+ * @param {Set<unknown>} liked
+ * @param {'h2' | 'h3'} [level]
+ */
+export function mentorCards (mentors, liked, level) {
+  const cards = mentors.map(mentor => ({ id: mentor.id, ...mentorCard(mentor, liked, level) }))
+  return {
+    element: h('ul', { class: 'people' }, ...cards.map(({ element }) => element)),
+    /** @param {Schemas['MentorProfile'][]} next */
+    update (next) {
+      for (const { id, show } of cards) {
+        const now = next.find(mentor => mentor.id === id)
+        if (now) show(now.likeCount)
+      }
+      return isSame(mentors, next)
+    },
+  }
+}
+
+/**
+ * Shows a mentor with a like button. `show` shows the number of likes.
  *
  * @param {Schemas['MentorProfile']} mentor
  * @param {Set<unknown>} liked
  * @param {'h2' | 'h3'} [level]
  */
-export function mentorCard ({ id, name, expertise, imageUrl, networkUrl, club, likeCount }, liked, level = 'h2') {
+function mentorCard ({ id, name, expertise, imageUrl, networkUrl, club, likeCount }, liked, level = 'h2') {
   const likes = h('span')
   /** @param {number} number */
   const show = number => likes.replaceChildren(String(number),
@@ -48,11 +72,12 @@ export function mentorCard ({ id, name, expertise, imageUrl, networkUrl, club, l
     { class: 'heart', 'aria-pressed': String(liked.has(id)) })
   heart.append(likes)
   show(likeCount)
-  return inColour(club.name, h('li', { class: 'person' },
+  const element = inColour(club.name, h('li', { class: 'person' },
     portrait(name, imageUrl),
     h('div', {},
       h(level, {}, name),
       h('p', {}, expertise),
       h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), outside(networkUrl, 'Profile'))),
     heart))
+  return { element, show }
 }

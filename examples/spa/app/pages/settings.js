@@ -7,7 +7,7 @@ import { pictureField, takeDrops } from '../picture.js'
 import { go } from '../router.js'
 import { currentUser, signOut } from '../session.js'
 import { showHeader } from '../shell.js'
-import { passwordForm } from './account.js'
+import { passwordForm, whereEmailsLie } from './account.js'
 import { notificationSwitches } from './notifications.js'
 
 /** Everything about the account of the user. */
@@ -26,7 +26,7 @@ export async function settingsPage () {
         : h('span', { class: 'badge draft' }, 'Not verified')),
       !account.isEmailVerified && h('p', {}, actionButton('Verify my address', async () => {
         const { message } = await call(client.POST('/me/email/verification'))
-        notify(`${message}.`)
+        notify(`${message}. ${whereEmailsLie()}`)
       })),
       h('p', {}, 'To change your address, open the link that we send to the new address.'),
       form({
@@ -37,9 +37,10 @@ export async function settingsPage () {
           },
         ],
         verb: 'Change email',
+        draft: 'email',
         async send ({ email = '', currentPassword = '' }) {
           const { message } = await call(client.POST('/me/email', { body: { email, currentPassword } }))
-          notify(`${message}.`)
+          notify(`${message}. ${whereEmailsLie()}`)
         },
       })),
     part('Password', h('p', {}, 'A new password signs you out on all other devices.'), passwordForm()),
@@ -65,10 +66,11 @@ function namePart () {
       { name: 'lastName', label: 'Last name', autocomplete: 'family-name', value: lastName },
     ],
     verb: 'Save name',
+    draft: 'name',
     isEdit: true,
     async send (body) {
       await changeProfile(body, 'Your name has been saved.')
-      replace(section, namePart())
+      replace(section, namePart)
     },
   }))
   return section
@@ -79,7 +81,7 @@ function picturePart () {
   /** @param {string | null} avatar @param {string} words */
   const change = async (avatar, words) => {
     await changeProfile({ avatar }, words)
-    replace(section, picturePart())
+    replace(section, picturePart)
   }
   const { element, take } = pictureField({
     id: 'avatar', label: 'New picture', chosen: ({ id }) => change(id, 'Your picture has been saved.'),
@@ -108,9 +110,12 @@ async function changeProfile (body, words) {
  * Replaces one part, so that the forms of the others keep what was typed. The focus goes to the heading.
  *
  * @param {HTMLElement} section
- * @param {HTMLElement} next
+ * @param {() => HTMLElement} make
  */
-function replace (section, next) {
+function replace (section, make) {
+  // The user may have left the page, or signed out.
+  if (!section.isConnected) return
+  const next = make()
   section.replaceWith(next)
   const h2 = next.querySelector('h2')
   h2?.setAttribute('tabindex', '-1')

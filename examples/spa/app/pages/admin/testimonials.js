@@ -2,24 +2,26 @@ import { call, client } from '../../api.js'
 import { h } from '../../dom.js'
 import { form } from '../../form.js'
 import { actionButton, confirmed, heading, lead, nothing, notify, openDialog, pager, portrait } from '../../parts.js'
-import { refresh } from '../../router.js'
+import { pageOf, refresh } from '../../router.js'
 import { adminNav } from '../../shell.js'
+import { testimonials } from '../testimonials.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 /** @import { Visit } from '../../router.js' */
 /** @typedef {Schemas['Testimonial']} Testimonial */
 
+/** Number of testimonials per page. */
+const LIMIT = 10
+
 /** @param {Visit} visit */
 export async function testimonialsAdminPage ({ query }) {
-  const { items, page, limit, total } = await call(client.GET('/testimonials', {
-    params: { query: { page: query.get('page') ?? '1' } },
-  }))
+  const { items, page, pages } = await testimonials(pageOf(query), LIMIT)
   return [
     adminNav(),
     heading('Testimonials', lead('What former students say.')),
     h('p', {}, h('button', { type: 'button', class: 'primary', onclick: () => editTestimonial() }, 'New testimonial')),
     items.length === 0 ? nothing('This page is empty.') : h('ul', { class: 'rows' }, ...items.map(row)),
-    pager(page, Math.ceil(total / limit), page => `/admin/testimonials?page=${page}`),
+    pager(page, pages, page => `/admin/testimonials?page=${page}`),
   ].filter(node => node !== null)
 }
 

@@ -4,7 +4,7 @@ import { form } from '../../form.js'
 import {
   actionButton, confirmed, count, heading, lead, nameOf, notify, onDate, openDialog, pager, portrait, ROLES,
 } from '../../parts.js'
-import { refresh, setAddress } from '../../router.js'
+import { pageOf, refresh, setAddress } from '../../router.js'
 import { adminNav } from '../../shell.js'
 
 /** @import { Schemas } from 'community-platform-client' */
@@ -27,7 +27,7 @@ export async function usersPage ({ query }) {
   const search = h('input', { id: 'search', type: 'search', value: query.get('search'), oninput: look })
   const role = select('role', 'Role', [['', 'All roles'], ...Object.entries(ROLES)])
   const club = select('club', 'Club', [['', 'All clubs'], ['none', 'No club'], ...options(clubs)])
-  show(Number(query.get('page')) || 1)
+  show(pageOf(query))
   return [
     adminNav(),
     heading('Users', lead(`${count(users.length, 'person has', 'people have')} an account.`),
@@ -53,15 +53,18 @@ export async function usersPage ({ query }) {
     return `/admin/users?${address}`
   }
 
-  /** @param {number} page */
-  function show (page) {
+  /** @param {number} wanted */
+  function show (wanted) {
     const text = search.value.toLowerCase()
     const shown = users.filter(user => `${nameOf(user)} ${user.email}`.toLowerCase().includes(text) &&
       (!role.input.value || user.role === role.input.value) &&
       (!club.input.value || (user.clubId ?? 'none') === club.input.value))
+    const last = Math.max(1, Math.ceil(shown.length / LIMIT))
+    // The last person of the last page may have been deleted.
+    const page = Math.min(wanted, last)
     found.replaceChildren(count(shown.length, 'person', 'people'))
     list.replaceChildren(...shown.slice((page - 1) * LIMIT, page * LIMIT).map(user => row(user, clubs)))
-    pages.replaceChildren(pager(page, Math.ceil(shown.length / LIMIT), addressOf) ?? '')
+    pages.replaceChildren(pager(page, last, addressOf) ?? '')
   }
 
   /**
@@ -140,6 +143,7 @@ async function editUser (user, clubs) {
     ],
     verb: 'Save',
     cancel: close,
+    draft: `user ${user.id}`,
     isEdit: true,
     async send ({ clubId, ...names }) {
       const body = { ...names, ...clubId !== undefined && { clubId: clubId || null } }

@@ -1,0 +1,234 @@
+// Pages of the example app change while a person looks at them, and nothing moves.
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { Locator, Page } from 'playwright-core'
+
+import { entry, follow, startExample } from '../example.ts'
+
+const { api, origin, sql, walk, signIn, tokenOf, send } = await startExample()
+const tokens = await Promise.all(['student', 'head', 'admin'].map(name => tokenOf(`${name}@demo.example.org`)))
+const [student, head, admin] = tokens as [string, string, string]
+
+/** Records the streams of a page from now on. */
+function watchStreams (page: Page) {
+  const open = new Set<unknown>()
+  const seen: string[] = []
+  page.on('request', request => {
+    if (new URL(request.url()).pathname !== '/live') return
+    open.add(request)
+    seen.push(request.url())
+  })
+  page.on('requestfailed', request => { open.delete(request) })
+  page.on('requestfinished', request => { open.delete(request) })
+  return { seen, count: () => open.size }
+}
+
+/** Waits until an element has a text, without any action of the user. */
+async function hasText (locator: Locator, text: string) {
+  await locator.filter({ hasText: text }).waitFor({ timeout: 5000 })
+}
+
+/** The places of elements on the screen. */
+const places = (page: Page, selector: string) => page.evaluate<string>(`JSON.stringify(
+  [...document.querySelectorAll('${selector}')].map(element => Object.values(element.getBoundingClientRect().toJSON()))
+)`)
+
+walk('Likes move while one looks, and a new mentor is offered', {}, async (t, page) => {
+  await follow(page, 'Mentors')
+  const likes = entry(page, 'Zanele Khumalo').getByRole('button')
+  await hasText(likes, '0 likes for Zanele Khumalo')
+  const [{ id, club_id: clubId }] = await sql<[{ id: string, club_id: string }]>`
+    SELECT id, club_id FROM mentors WHERE name = 'Zanele Khumalo'
+  `
+  const before = await places(page, '.person')
+  await send('POST', `/mentors/${id}/like`, student, {})
+  await hasText(likes, '1 like for Zanele Khumalo')
+  t.equal(await places(page, '.person'), before)
+  t.equal(await likes.getAttribute('aria-pressed'), 'false', 'this visitor does not like her')
+
+  await send('POST', '/mentors', admin, {
+    name: 'Dorothy Vaughan',
+    expertise: 'Fortran',
+    clubId,
+    imageUrl: 'https://images.example.org/dorothy.jpg',
+    networkUrl: 'https://example.org/dorothy',
+  })
+  const hint = page.getByText('This page has changed.')
+  await hint.waitFor({ timeout: 5000 })
+  t.equal(await places(page, '.person'), before, 'nothing moves')
+  await page.getByRole('button', { name: 'Show' }).click()
+  await entry(page, 'Dorothy Vaughan').waitFor()
+  t.equal(await hint.isVisible(), false)
+})
+
+walk('Registrations move on the start page, in the list and on the page of a club', {}, async (t, page) => {
+  const [event] = await sql<[{ id: string, title: string, club_id: string }]>`
+    SELECT id, title, club_id FROM events WHERE date > now() ORDER BY date LIMIT 1
+  `
+  const line = page.locator('.agenda li').first()
+  const going = async () => Number(/\d+/.exec((await line.locator('.going').textContent())!)![0])
+  const first = await going()
+  const before = await places(page, '.agenda li')
+  await sql`INSERT INTO event_registrations (user_id, event_id)
+    SELECT id, ${event.id} FROM users WHERE email = 'admin@demo.example.org'`
+  await hasText(line, `${first + 1} registered`)
+  t.equal(await places(page, '.agenda li'), before)
+
+  await page.goto(`${origin}/events`)
+  await hasText(page.locator('.events > li').first(), `${first + 1} people registered`)
+  await sql`INSERT INTO event_registrations (user_id, event_id)
+    SELECT id, ${event.id} FROM users WHERE email = 'student@demo.example.org'`
+  await hasText(page.locator('.events > li').first(), `${first + 2} people registered`)
+
+  await page.goto(`${origin}/clubs/${event.club_id}`)
+  await hasText(line, `${first + 2} registered`)
+  await sql`DELETE FROM event_registrations WHERE event_id = ${event.id} AND user_id IN (
+    SELECT id FROM users WHERE email IN ('admin@demo.example.org', 'student@demo.example.org'))`
+  await hasText(line, `${first} registered`)
+  t.equal(await page.getByText('This page has changed.').isVisible(), false)
+})
+
+walk('Posts, testimonials and clubs that change are offered', {}, async (t, page) => {
+  const hint = page.getByText('This page has changed.')
+  for (const [name, change] of [
+    ['Blog', () => sql`UPDATE blogs SET title = title || '!' WHERE status = 'PUBLISHED'`],
+    ['Testimonials', () => sql`UPDATE testimonials SET content = content || '!'`],
+    ['Clubs', () => sql`UPDATE clubs SET description = description || '!'`],
+  ] as const) {
+    await follow(page, name)
+    await sleep(1000)
+    t.equal(await hint.isVisible(), false, name)
+    await change()
+    await hint.waitFor({ timeout: 5000 })
+    await page.getByRole('button', { name: 'Show' }).click()
+    await hint.waitFor({ state: 'detached' })
+  }
+})
+
+walk('A page has one stream, and none in a hidden tab', {}, async (t, page) => {
+  const streams = watchStreams(page)
+  for (const name of ['Events', 'Clubs', 'Mentors', 'Blog']) {
+    await follow(page, name)
+    await sleep(300)
+    t.equal(streams.count(), 1, name)
+  }
+  t.match(streams.seen.at(-1), /\/live\?list=%2Fblogs$/)
+
+  const hide = (isHidden: boolean) => page.evaluate(`
+    Object.defineProperty(document, 'hidden', { value: ${isHidden}, configurable: true })
+    document.dispatchEvent(new Event('visibilitychange'))
+  `)
+  await hide(true)
+  await sleep(300)
+  t.equal(streams.count(), 0, 'hidden')
+  await sql`UPDATE blogs SET title = title || '?' WHERE status = 'PUBLISHED'`
+  await hide(false)
+  await page.getByText('This page has changed.').waitFor({ timeout: 5000 })
+  t.equal(streams.count(), 1, 'shown again')
+  await page.getByRole('link', { name: 'Sign in' }).first().click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await sleep(300)
+  t.equal(streams.count(), 0, 'a page without lists')
+})
+
+walk('The page of an event moves while one looks, and a different seat is offered', {
+  refusals: ['GET /agenda/{id} 404', 'GET /agenda/{id} 404'],
+}, async (t, page) => {
+  const [{ id, club_id: clubId, date }] = await sql<[{ id: string, club_id: string, date: Date }]>`
+    INSERT INTO events (title, description, image_url, date, club_id)
+    SELECT 'Quiz', 'Questions', 'https://images.example.org/quiz.jpg', now() + interval '10 days', id
+    FROM clubs LIMIT 1 RETURNING *
+  `
+  await sql`INSERT INTO event_details (event_id, capacity) VALUES (${id}, 1)`
+  // A different event of the club runs at the same time.
+  await sql`
+    WITH event AS (
+      INSERT INTO events (title, description, image_url, date, club_id)
+      VALUES ('Fair', 'Stands', 'https://images.example.org/fair.jpg', ${date}::timestamptz - interval '1 hour', ${clubId})
+      RETURNING id
+    ) INSERT INTO event_details (event_id, duration_ms) SELECT id, 3 * 3600000 FROM event
+  `
+  await page.goto(`${origin}/events/${id}`)
+  await page.getByRole('button', { name: 'Register' }).waitFor()
+  // The messages of the opening have arrived.
+  await sleep(1000)
+  await send('POST', `/events/${id}/register`, head, {})
+  await page.getByText('1 person registered').waitFor({ timeout: 5000 })
+  await page.getByRole('button', { name: 'Stand in line' }).waitFor({ timeout: 5000 })
+  const hint = page.getByText('This page has changed.')
+  t.equal(await hint.isVisible(), false)
+
+  await send('POST', `/events/${id}/register`, admin, {})
+  await signIn(page, 'student', { to: `/events/${id}` })
+  await page.getByRole('button', { name: 'Stand in line' }).click()
+  const seat = page.locator('.seat')
+  await hasText(seat, 'You are number 2 in line.')
+  await sleep(1000)
+  const before = await places(page, '.seat button')
+  const leave = (name: string) => sql`
+    DELETE FROM event_registrations
+    WHERE event_id = ${id} AND user_id = (SELECT id FROM users WHERE email = ${`${name}@demo.example.org`})
+  `
+  await leave('admin')
+  await hasText(seat, 'You are number 1 in line.')
+  t.equal(await places(page, '.seat button'), before, 'the button stays under the finger')
+  t.equal(await hint.isVisible(), false)
+
+  await leave('head')
+  await hint.waitFor({ timeout: 5000 })
+  t.match(await seat.textContent(), /number 1 in line/, 'a different text would move the button')
+  await page.getByRole('button', { name: 'Show' }).click()
+  await hasText(seat, 'You have a seat.')
+
+  await send('DELETE', `/events/${id}`, admin, {})
+  await hint.waitFor({ timeout: 5000 })
+  await page.getByRole('button', { name: 'Show' }).click()
+  await page.getByRole('heading', { name: 'Page not found' }).waitFor()
+})
+
+walk('Past events and a blog post change while one looks', {}, async (t, page) => {
+  const streams = watchStreams(page)
+  const [{ id, date }] = await sql<[{ id: string, date: Date }]>`
+    INSERT INTO events (title, description, image_url, date, club_id)
+    SELECT 'Old quiz', 'Questions', 'https://images.example.org/quiz.jpg', now() - interval '1 day', id
+    FROM clubs LIMIT 1 RETURNING *
+  `
+  await page.goto(`${origin}/events?year=${date.getFullYear()}`)
+  const card = entry(page, 'Old quiz')
+  await hasText(card, 'No registrations yet')
+  t.match(decodeURIComponent(streams.seen.at(-1)!), /&to=[-\d]+T..%3A00%3A00/, 'visitors share the list')
+  await sql`INSERT INTO event_registrations (user_id, event_id)
+    SELECT id, ${id} FROM users WHERE email = 'admin@demo.example.org'`
+  await hasText(card, '1 person registered')
+  const hint = page.getByText('This page has changed.')
+  t.equal(await hint.isVisible(), false)
+  await sql`UPDATE events SET title = 'Very old quiz' WHERE id = ${id}`
+  await hint.waitFor({ timeout: 5000 })
+  await page.getByRole('button', { name: 'Show' }).click()
+  await entry(page, 'Very old quiz').waitFor()
+
+  await follow(page, 'Blog')
+  await page.locator('.cards h2 a').first().click()
+  await page.locator('article.reading').waitFor()
+  await sleep(1000)
+  t.equal(await hint.isVisible(), false)
+  await sql`UPDATE blogs SET content = content || ' New words.' WHERE status = 'PUBLISHED'`
+  await hint.waitFor({ timeout: 5000 })
+  await page.getByRole('button', { name: 'Show' }).click()
+  await page.getByText('New words.').waitFor()
+})
+
+walk('A page whose update fails tries again', { refusals: ['GET /mentors failed'] }, async (_t, page) => {
+  await follow(page, 'Mentors')
+  const likes = entry(page, 'Zanele Khumalo').getByRole('button')
+  await sleep(1000)
+  const before = Number.parseInt((await likes.textContent())!)
+  await page.route(`${api}/mentors`, route => route.abort('internetdisconnected'), { times: 1 })
+  await sql`
+    INSERT INTO mentor_likes (mentor_id, user_id)
+    SELECT mentors.id, users.id FROM mentors, users
+    WHERE name = 'Zanele Khumalo' AND email = 'head@demo.example.org'
+  `
+  await page.waitForEvent('requestfailed')
+  await likes.filter({ hasText: `${before + 1} like` }).waitFor({ timeout: 10_000 })
+})

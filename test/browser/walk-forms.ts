@@ -1,0 +1,252 @@
+// Forms of the example app: incomplete fields, seats, the link of an event, and what is said about emails.
+import { entry, notified, startExample } from '../example.ts'
+
+const { api, origin, mails, walk, signIn, tokenOf, send } = await startExample()
+const head = await tokenOf('head@demo.example.org')
+
+/** Creates an event with this number of seats. */
+async function createEvent (title: string, capacity: number | null, data = '2031-05-01T18:00:00Z') {
+  const body = { title, description: 'A talk in the smallest room', data, imageUrl: 'data:image/png,' }
+  const { event: { id } } = await send('POST', '/events', head, body)
+  await send('PUT', `/agenda/${id}`, head, { capacity })
+  return id as string
+}
+
+walk('A date or number that is not complete is not saved as empty', {
+  refusals: ['POST /agenda/{id}/copies 400', 'POST /agenda/{id}/copies 400'],
+}, async (t, page) => {
+  await createEvent('Ten seats', 10)
+  const dialog = page.getByRole('dialog')
+  await signIn(page, 'head', { to: '/manage' })
+  await entry(page, 'Ten seats').getByRole('button', { name: 'Edit' }).click()
+  await dialog.getByLabel('End').focus()
+  await page.keyboard.type('01052031')
+  await dialog.getByLabel('Seats').focus()
+  await page.keyboard.press('ControlOrMeta+a')
+  await page.keyboard.type('1e')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('End must be a complete date and time').waitFor()
+  await dialog.getByText('Seats must be a number').waitFor()
+  await dialog.getByLabel('End').fill('2031-05-01T22:30')
+  await dialog.getByLabel('Seats').fill('12')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await notified(page, '“Ten seats” has been saved.')
+
+  await entry(page, 'Ten seats').getByRole('button', { name: 'Repeat' }).click()
+  for (const [times, words] of [['0', 'must be 1 or more'], ['60', 'must be 52 or less']] as const) {
+    await dialog.getByLabel('How many more times').fill(times)
+    await dialog.getByRole('button', { name: 'Create' }).click()
+    await dialog.getByText(`How many more times ${words}`).waitFor()
+    t.equal(await dialog.locator('.problem').textContent(), 'Please correct the marked fields.')
+  }
+})
+
+walk('Errors go as the fields are corrected', { refusals: ['POST /auth/register 400'] }, async (t, page) => {
+  await page.goto(`${origin}/register`)
+  await page.getByRole('main').getByRole('button', { name: 'Sign up' }).click()
+  await page.getByText('Please correct the marked fields.').waitFor()
+  const fields = { 'First name': 'Ada', 'Last name': 'Lovelace', Email: 'ada@example.org', Password: 'correct horse' }
+  for (const [place, [label, value]] of Object.entries(fields).entries()) {
+    t.equal(await page.locator('.issue:not(:empty)').count(), 4 - place)
+    t.ok(await page.locator('.problem').isVisible())
+    await page.getByLabel(label).fill(value)
+  }
+  t.notOk(await page.locator('.problem').isVisible())
+})
+
+walk('An event of many hours is one to come on the page of its club, until it ends', {}, async (t, page) => {
+  const hours = (number: number) => new Date(Date.now() + number * 3_600_000).toISOString()
+  const id = await createEvent('A long night', null, hours(-4))
+  await send('PUT', `/agenda/${id}`, head, { endsAt: hours(4) })
+  const { event: { clubId } } = await send('GET', `/agenda/${id}`, head)
+  await page.goto(`${origin}/clubs/${clubId}`)
+  await page.locator('main h1').waitFor()
+  const titles = (name: string) => page.locator('section').filter({ has: page.getByRole('heading', { name }) })
+    .locator('h3').allTextContents()
+  t.ok((await titles('Upcoming events')).includes('A long night'))
+  t.notOk((await titles('Past events')).includes('A long night'))
+})
+
+walk('A person who registers for a full event is told that they wait', {}, async (t, page) => {
+  const id = await createEvent('One chair', 1)
+  await signIn(page, 'student', { to: `/events/${id}` })
+  // The last seat is taken while the page still shows it.
+  await page.getByText('1 of 1 seat left').waitFor()
+  await send('POST', `/events/${id}/register`, await tokenOf('noor@demo.example.org'), {})
+  await page.getByRole('main').getByRole('button').first().click()
+  await notified(page, 'You are number 1 in line for “One chair”.')
+  t.match(await page.textContent('.seat'), 'You are number 1 in line.')
+})
+
+walk('A person registers once, although a different tab has registered too', {
+  refusals: ['POST /events/{id}/register 400'],
+}, async (t, page) => {
+  const id = await createEvent('Two tabs', null)
+  await signIn(page, 'student', { to: `/events/${id}` })
+  await send('POST', `/events/${id}/register`, await tokenOf('student@demo.example.org'), {})
+  await page.getByRole('button', { name: 'Register' }).click()
+  await notified(page, 'You have already registered for this event')
+  await page.getByText("✓ You're registered.").waitFor()
+  t.equal(await page.getByRole('button', { name: 'Register' }).count(), 0)
+})
+
+walk('The link of an event can be copied, and is shown if the browser copies nothing', {
+  permissions: ['clipboard-read', 'clipboard-write'],
+}, async (t, page) => {
+  const id = await createEvent('A link', null)
+  await page.goto(`${origin}/events/${id}`)
+  await page.getByRole('button', { name: 'Copy the link' }).click()
+  await notified(page, 'The link has been copied.')
+  t.equal(await page.evaluate('navigator.clipboard.readText()'), `${origin}/events/${id}`)
+  // As on a page without HTTPS.
+  await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+  await page.getByRole('button', { name: 'Copy the link' }).click()
+  t.equal(await page.getByRole('dialog').getByLabel('Link').inputValue(), `${origin}/events/${id}`)
+})
+
+walk('My events begin with the next one', {}, async (t, page) => {
+  for (const [title, data] of [['Far', '2031-05-01'], ['Soon', '2029-05-01'], ['Long ago', '2020-05-01']] as const) {
+    const id = await createEvent(title, null, data)
+    await send('POST', `/events/${id}/register`, await tokenOf('hana@demo.example.org'), {})
+  }
+  await signIn(page, 'hana', { to: '/me' })
+  const titles = await page.locator('.agenda h3').allTextContents()
+  t.ok(titles.indexOf('Soon') < titles.indexOf('Far') && titles.at(-1) === 'Long ago', titles.join())
+  t.match(await entry(page, 'Long ago').textContent(), 'Over')
+})
+
+walk('The app says where emails lie while the service sends none, and which passwords it refuses', {}, async (
+  t, page
+) => {
+  const lies = async () => notified(page, `The service sends no emails yet. They are files in ${mails}.`)
+  await page.goto(`${origin}/register`)
+  await page.getByText('At least 8 characters. Avoid common passwords: you could not choose one again later.').waitFor()
+  await page.goto(`${origin}/forgot-password`)
+  await page.getByLabel('Email').fill('student@demo.example.org')
+  await page.getByRole('button', { name: 'Send the email' }).click()
+  await lies()
+  await signIn(page, 'student', { to: '/me/settings' })
+  await page.getByText('At least 8 characters, and not a common password.').waitFor()
+  await page.getByRole('button', { name: 'Verify my address' }).click()
+  await lies()
+  await page.getByLabel('New email').fill('new@example.org')
+  await page.getByLabel('Your password').fill('demo-password')
+  await page.getByRole('button', { name: 'Change email' }).click()
+  await lies()
+  t.match(await page.locator('.notice').textContent(), 'An email is on its way.')
+})
+
+walk('A head sees on a phone who comes, without scrolling', {
+  viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true,
+}, async (t, page) => {
+  const id = await createEvent('A full room', 1)
+  for (const name of ['noor', 'student']) {
+    await send('POST', `/events/${id}/register`, await tokenOf(`${name}@demo.example.org`), {})
+  }
+  await signIn(page, 'head', { to: `/manage/${id}` })
+  for (const state of ['Comes', 'Waits (number 1)']) {
+    const box = (await page.getByRole('cell', { name: state }).boundingBox())!
+    t.ok(box.x + box.width <= 390, `${state} ends at ${box.x + box.width}`)
+  }
+})
+
+walk('A new event whose end is refused is created once, and keeps what was typed', {
+  refusals: ['PUT /agenda/{id} 400'],
+}, async (t, page) => {
+  const dialog = page.getByRole('dialog')
+  await signIn(page, 'head', { to: '/manage' })
+  await page.getByRole('button', { name: 'New event' }).click()
+  await dialog.getByLabel('Title').fill('Only once')
+  await dialog.getByLabel('Description').fill('A talk in the smallest room')
+  await dialog.getByLabel('Date and time').fill('2031-05-01T18:00')
+  await dialog.getByText('Use an address instead').click()
+  await dialog.getByLabel('Address of the picture').fill('https://images.example.org/once.png')
+  await dialog.getByLabel('End').fill('2031-05-01T17:00')
+  await dialog.getByLabel('Place').fill('Room 1')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('End must be after the start of the event').waitFor()
+  await dialog.getByLabel('Seats').fill('5')
+  await page.keyboard.press('Escape')
+
+  await entry(page, 'Only once').getByRole('button', { name: 'Edit' }).click()
+  t.equal(await dialog.getByLabel('Place').inputValue(), 'Room 1')
+  t.equal(await dialog.getByLabel('Seats').inputValue(), '5')
+  await dialog.getByLabel('End').fill('2031-05-01T19:00')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await notified(page, '“Only once” has been saved.')
+  t.equal(await entry(page, 'Only once').count(), 1)
+  await page.getByRole('button', { name: 'New event' }).click()
+  t.equal(await dialog.getByLabel('Title').inputValue(), '')
+})
+
+walk('A series that was typed survives Escape', {}, async (t, page) => {
+  await createEvent('A series', null)
+  await signIn(page, 'head', { to: '/manage' })
+  const dialog = page.getByRole('dialog')
+  const open = () => entry(page, 'A series').getByRole('button', { name: 'Repeat' }).click()
+  await open()
+  await dialog.getByLabel('How often').selectOption('Every two weeks')
+  await dialog.getByLabel('How many more times').fill('9')
+  await page.keyboard.press('Escape')
+  await open()
+  t.equal(await dialog.getByLabel('How often').inputValue(), '2')
+  t.equal(await dialog.getByLabel('How many more times').inputValue(), '9')
+})
+
+walk('A person who comes after all is told whether they have a seat', {}, async (t, page) => {
+  const [free, full] = [await createEvent('Free again', 1), await createEvent('Full by now', 1)]
+  const [student, noor] = [await tokenOf('student@demo.example.org'), await tokenOf('noor@demo.example.org')]
+  for (const id of [free, full]) {
+    await send('POST', `/events/${id}/register`, student, {})
+    await send('PUT', `/me/seats/${id}`, student, { coming: false })
+  }
+  await send('POST', `/events/${full}/register`, noor, {})
+  await signIn(page, 'student', { to: `/events/${free}` })
+  await page.getByRole('button', { name: 'I can come after all' }).click()
+  await notified(page, "You're registered for “Free again”.")
+  await page.goto(`${origin}/events/${full}`)
+  await page.getByRole('button', { name: 'I can come after all' }).click()
+  await notified(page, 'You are number 1 in line for “Full by now”.')
+
+  // While the page is open, the person gets the seat.
+  await page.getByText('You are number 1 in line. You get an email').waitFor()
+  await send('PUT', `/me/seats/${full}`, noor, { coming: false })
+  await page.getByRole('button', { name: 'Show' }).click()
+  await page.getByText('✓ You have a seat.').waitFor()
+  t.equal(await page.getByText('You are number 1 in line. You get an email').count(), 0)
+})
+
+walk('The page of a club shows an event that runs as to come, and one that is over as past', {}, async (t, page) => {
+  const head = await tokenOf('head@demo.example.org')
+  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString()
+  for (const [title, start, end] of [['Three days', -30, 30], ['Half an hour', -1, -0.5]] as const) {
+    const id = await createEvent(title, null, at(start))
+    await send('PUT', `/agenda/${id}`, head, { endsAt: at(end) })
+  }
+  const me = await fetch(`${api}/auth/me`, { headers: { authorization: `Bearer ${head}` } })
+  const { user } = await me.json() as { user: { club: { id: string } } }
+  await page.goto(`${origin}/clubs/${user.club.id}`)
+  await page.getByRole('heading', { name: 'Past events' }).waitFor()
+  const sections = await page.locator('section').evaluateAll(all => all.map(({ textContent }) => textContent))
+  const titled = (heading: string) => sections.find(text => text!.startsWith(heading))!
+  t.match(titled('Upcoming'), 'Three days')
+  t.notMatch(titled('Upcoming'), 'Half an hour')
+  t.match(titled('Past'), 'Half an hour')
+  t.notMatch(titled('Past'), 'Three days')
+})
+
+walk('An event in the night of New Year is in the list of the year in which it begins', {}, async (t, page) => {
+  await createEvent('Fireworks', null, '2019-12-31T22:30:00Z')
+  for (const [year, count] of [[2019, 1], [2020, 0]] as const) {
+    await page.goto(`${origin}/events?year=${year}`)
+    await page.getByText(`Past events of ${year}.`).waitFor()
+    t.equal(await entry(page, 'Fireworks').count(), count, `${year}`)
+  }
+})
+
+walk('The preview of an event tells the time zone', {}, async (t, page) => {
+  const id = await createEvent('In a chat', null)
+  await page.goto(`${origin}/events/${id}`)
+  const preview = page.locator('meta[property="og:description"]')
+  t.match(await preview.getAttribute('content'), /^Thursday,? 1 May 2031 at 18:00 UTC$/)
+})
