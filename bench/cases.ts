@@ -7,6 +7,7 @@ export const HTTP = 'node:http'
 export const PGBENCH = 'pgbench'
 export const UNTRACED = 'service without tracing'
 export const WITHOUT_EMAILS = 'service without emails'
+export const WITHOUT_LISTENERS = 'service without listeners'
 export const ARGON2 = 'argon2, 4 at once'
 export const EXPRESS = 'Express + Prisma'
 
@@ -30,6 +31,11 @@ export const EVENTS = reading('/events', { baseline: HTTP, alternative: true, ta
 export const LISTS = [EVENTS, ...['/blogs', '/mentors', '/testimonials', '/clubs'].map(path => reading(path))]
 
 export const BLOG = reading('/blogs/:id', { prepare: async ({ blog }) => ({ load: { path: `/blogs/${blog}` } }) })
+
+/** A picture as pages of cards show it, from memory, and as large as it is stored, from the database. */
+const PICTURES = ['?width=480', ''].map(query => reading(`/pictures/:id${query}`, {
+  prepare: async ({ picture }) => ({ load: { path: `/pictures/${picture}${query}` } }),
+}))
 
 export const ME: Case = {
   name: 'GET /auth/me',
@@ -100,6 +106,7 @@ export const CASES: Case[] = [
   atFixedRate(EVENTS),
   reading('/feeds/events.ics'),
   BLOG,
+  ...PICTURES,
   reading('/events/mine', {
     prepare: async ({ heads }) => ({ load: { path: '/events/mine', headers: bearer(heads[0]!) } }),
   }),
@@ -116,3 +123,12 @@ export const TRACED = [EVENTS, ME].map(({ name, prepare }): Case => ({ name: `${
 
 /** While an event has moved and all who are registered get an email, compared with a service without emails. */
 export const BESIDE_EMAILS: Case = { name: 'GET /events, beside emails to many', prepare: EVENTS.prepare }
+
+/** Number of clients that watch the list of events by `GET /live`. */
+export const LISTENERS = 1000
+
+const beside = `beside ${LISTENERS.toLocaleString('en')} listeners`
+export const BESIDE_LISTENERS: Case = { name: `GET /events, ${beside}`, prepare: EVENTS.prepare }
+export const BESIDE_TOLD_LISTENERS: Case = {
+  name: `GET /events, 50 commits/s, ${beside}`, commits: 50, prepare: EVENTS.prepare,
+}

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
@@ -103,6 +104,11 @@ export async function createFixture ({ url }: Postgres, name: string, amounts: A
       .setProtectedHeader({ alg: 'HS256', typ: 'JWT' }).setSubject(id).setIssuedAt().setExpirationTime('1d')
       .sign(new TextEncoder().encode(JWT_SECRET))))
   }
+  // As long as the versions of a photo.
+  const [picture] = await sql<{ id: string }[]>`
+    INSERT INTO pictures (user_id, large, small, width, height)
+    SELECT id, ${randomBytes(250_000)}, ${randomBytes(25_000)}, 2000, 1500 FROM users LIMIT 1 RETURNING id
+  `
   const [published] = await sql<{ id: string }[]>`SELECT id FROM blogs WHERE status = 'PUBLISHED' LIMIT 1`
   let files = 0
   return {
@@ -115,6 +121,8 @@ export async function createFixture ({ url }: Postgres, name: string, amounts: A
     students: await tokens('STUDENT'),
     // The id of a published blog post.
     blog: published?.id,
+    // The id of a picture.
+    picture: picture?.id,
     // Of all accounts.
     password: PASSWORD,
     hash,

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { runMain, StartupError } from '#lib/errors.js'
 import { readOptions } from '../test/options.ts'
 import { startPostgres } from './fixture.ts'
+import { measureLive } from './live.ts'
 import { atEnd, cleanUp, compiled, interrupted, ROOT, run, source } from './programs.ts'
 import { writeReport } from './report.ts'
 import { Results } from './results.ts'
@@ -80,6 +81,7 @@ async function benchmark ({ only, quick, soak: isSoak, minutes }: ReturnType<typ
     await measureCases(context)
     await measureTracing(context)
     await measureEmails(context)
+    await measureLive(context)
     await measureGrowth(context)
     await measureLarge(context)
     const isComplete = !quick && only.test('')

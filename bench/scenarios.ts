@@ -33,7 +33,7 @@ export interface Context {
 }
 
 /** The number of turns for cases with goals, for other cases, and in a quick run. */
-const TURNS = { judged: 7, shown: 3, quick: 2 }
+export const TURNS = { judged: 7, shown: 3, quick: 2 }
 
 /** Measures every case in turns: the service at two log levels, the baselines and the alternative, a process each. */
 export async function measureCases ({ results, postgres, directory, quick, only }: Context) {

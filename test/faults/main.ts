@@ -7,9 +7,11 @@ import { runMain } from '#lib/errors.js'
 import { databaseFaults, type Fault, type Setting } from './database.ts'
 import { instanceFaults } from './instances.ts'
 import { emailFaults } from './email.ts'
+import { liveFaults } from './live.ts'
 import { type Options, readFaultOptions, USAGE } from './options.ts'
 import { memoryFaults } from './memory.ts'
 import { overloadFaults } from './overload.ts'
+import { networkFaults } from './networks.ts'
 import { patroniFaults } from './patroni.ts'
 import { processFaults } from './process.ts'
 import { type Row, showHeader, showRow } from './report.ts'
@@ -48,7 +50,9 @@ async function runFaults ({ short, only, allowMissing }: Options) {
   await chmod(directory, 0o755)
   const setting: Setting = { scope, directory, short }
   const faults = [
-    databaseFaults, processFaults, overloadFaults, memoryFaults, instanceFaults, patroniFaults, emailFaults,
+    databaseFaults, processFaults, overloadFaults, networkFaults, memoryFaults, instanceFaults, patroniFaults,
+    emailFaults,
+    liveFaults,
   ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()

@@ -28,6 +28,8 @@ const HEAD = (path: string, token?: string) =>
 let limit = 0
 const otherList = () => HEAD(`/events?limit=${10_000 + ++limit}`)
 
+const watch = (lists: string[]) => `/live?${new URLSearchParams(lists.map((list): [string, string] => ['list', list]))}`
+
 /** Pictures whose conversion takes as much memory as it may: of many pixels, progressive or wide. */
 const makePictures = () => Promise.all([
   photo(6000).jpeg({ quality: 60, chromaSubsampling: '4:4:4' }).toBuffer(),
@@ -53,6 +55,7 @@ const [HEADERS, ALLOWED] = [480, 95].map(count => Array.from({ length: count }, 
 
 let pictures: Buffer[] = []
 
+export const UNREAD_STREAMS = 'streams of changes, unread'
 export const UPLOADS = 'sixteen pictures at once'
 
 /** The attacks by their names. */
@@ -84,6 +87,12 @@ export const ATTACKS: Record<string, Attack> = {
     socket.on('close', () => clearInterval(timer)).resume()
   }),
   'readers of nothing': ({ port }) => open(port, 60, socket => { socket.pause().write(HEAD('/events?limit=9999')) }),
+  [UNREAD_STREAMS]: ({ port }) => open(port, 400, socket => {
+    socket.pause().write(HEAD(watch(['/events', '/mentors', '/clubs', '/blogs', '/testimonials', '/agenda'])))
+  }),
+  'streams of 100 long lists': ({ port }) => open(port, 100, (socket, n) => {
+    socket.resume().write(HEAD(watch([`/events?limit=${10_000 + n}`])))
+  }),
   [UPLOADS]: ({ port, author }) => open(port, 16, socket => {
     let count = 0
     const upload = () => {
@@ -127,11 +136,11 @@ if (!isMainThread) {
  * Connections of the attacker, which begin when they are open. Node accepts all that wait in one turn of its event
  * loop, which would delay others more than the attack does, so of thousands 200 come at a time.
  */
-function open (port: number, count: number, begin: (socket: Socket) => void) {
+function open (port: number, count: number, begin: (socket: Socket, n: number) => void) {
   return Array.from({ length: count }, (_, n) => {
     const socket = new Socket().on('error', () => {})
     const options = { port, host: '127.0.0.1', localAddress: ATTACKER }
-    setTimeout(() => socket.connect(options, () => begin(socket)), Math.floor(n / 200) * 100)
+    setTimeout(() => socket.connect(options, () => begin(socket, n)), Math.floor(n / 200) * 100)
     return socket
   })
 }

@@ -10,10 +10,11 @@ import { hashPassword } from '#lib/auth/passwords.js'
 import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, PASSWORD, type Person, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
-import { ATTACKS, photo, startAttacks, UPLOADS } from './memory-attacks.ts'
+import { ATTACKS, photo, startAttacks, UNREAD_STREAMS, UPLOADS } from './memory-attacks.ts'
 import { type Row, rowOf } from './report.ts'
 import type { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
+import { openStreams } from './streams.ts'
 import { percentile } from '../statistics.ts'
 
 /** Has glibc return memory, as docs/design/limits.md has it. */
@@ -29,6 +30,9 @@ const HONEST = '127.0.0.9'
 
 /** How long an operation may wait, in milliseconds: the default of DATABASE_TIMEOUT. */
 const WAIT = 5000
+
+/** Number of honest clients that watch lists. */
+const LISTENERS = 100
 
 /** How long the memory may take to come back after an attack, in milliseconds. */
 const RECOVERY = 30_000
@@ -78,6 +82,8 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const honest = openClient(service.url, 1, 2 * WAIT, HONEST)
       const probe = openClient(service.url, 1, 2 * WAIT, HONEST)
       own.teardown(() => [honest, probe].forEach(({ end }) => end()))
+      const listeners = await openStreams(service.url, LISTENERS, HONEST)
+      own.teardown(() => listeners.close())
       await visit(honest.send, fixture, 2)
       const pid = service.child.pid!
       const [alone, usual] = await Promise.all([visit(honest.send, fixture, 3), ping(probe.send, pid, until(3))])
@@ -118,6 +124,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const { exitCode, signalCode } = service.child
       const end = signalCode ?? exitCode
       if (end !== null) row.problems.push(`the service has ended: ${end}`)
+      row.problems.push(...await listeners.check(WAIT))
       if (failed.length > outcomes.length / 10) row.problems.push(`${failed.length} of ${outcomes.length} failed`)
       // Other work on the machine delays the rest.
       if (short) return row
@@ -181,7 +188,11 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
   return [
     photos('memory: twenty members upload photos of 12 megapixels', 20, 3464),
     photos('memory: sixteen members upload photos of 36 megapixels', 16, 6000),
-    ...all.map(name => fault(`memory: ${name}`, [name], name.startsWith('headers') ? { slower: 3 } : {})),
+    ...all.map(name => fault(`memory: ${name}`, [name], {
+      ...name.startsWith('headers') && { slower: 3 },
+      // It is the same from the second on in which the last stream opens.
+      ...name === UNREAD_STREAMS && short && { seconds: 4 },
+    })),
     fault('memory: returned by glibc', ['everything of an author of 300 MB'], { variables: RETURNED }),
     fault(`memory: ${UPLOADS}, returned by glibc`, [UPLOADS], { variables: RETURNED, kept: 40 }),
     fault('memory: all at once', all),

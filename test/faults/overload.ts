@@ -13,6 +13,7 @@ import { openClient, type Outcome, type Request } from './http.ts'
 import { RESPONSE_TIME, Load } from './load.ts'
 import { type Row, rowOf } from './report.ts'
 import { type Service, startService } from './service.ts'
+import { openStreams } from './streams.ts'
 import { allowance, percentile } from '../statistics.ts'
 
 /** How long the service may let an operation wait, in milliseconds: the default of DATABASE_TIMEOUT. */
@@ -26,6 +27,9 @@ const REFUSAL = { times: 5, least: 1000 }
 
 /** For how long a password may wait for its hash, in milliseconds. */
 const HASH_WAIT = 4000
+
+/** Number of clients that watch lists. */
+const LISTENERS = 100
 
 /** Timeout of the wait for connections, in milliseconds. */
 const TIMEOUT = 20_000
@@ -49,6 +53,8 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
       const load = new Load(fixture, service.url, {
         wait: WAIT, readers: 4, writers: 4, allows: isRefusal, isOverload: true,
       })
+      const listeners = await openStreams(service.url, LISTENERS)
+      own.teardown(() => listeners.close())
       await load.start()
       const { note, problems } = await work(service, fixture, load)
       const p99 = percentile(load.latencies, 99)
@@ -61,7 +67,7 @@ export function overloadFaults ({ scope, directory, short }: Setting): Fault[] {
       row.recovery = Math.max(0, load.lastFailure.end - over) / 1000
       row.note = `${note}; beside it 99 % of the load took up to ${Math.round(p99)} ms, and ` +
         `${Math.round(load.usual)} ms without it` + (refused > 0 ? `, and ${refused} requests of it were refused` : '')
-      row.problems.push(...problems)
+      row.problems.push(...problems, ...await listeners.check(WAIT))
       if (!(p99 < allowance(load.usual, BESIDE))) row.problems.push(`99 % of the load took up to ${Math.round(p99)} ms`)
       if (load.failed > 0) row.problems.push(`${load.failed} requests failed`)
       if (load.refused > refused) row.problems.push('requests were rejected after it was over')

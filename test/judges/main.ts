@@ -9,13 +9,14 @@ import { isInstalled } from '../process.ts'
 import { Scope } from '../scope.ts'
 import { csv } from './csv.ts'
 import type { Judge, Setting } from './judge.ts'
+import { live } from './live.ts'
 import { pictures } from './pictures.ts'
 
-const JUDGES = { csv, pictures }
+const JUDGES = { csv, live, pictures }
 
 const USAGE = `Usage: npm run test:judges [-- --only PATTERN]
 
-Lets programs read what the service writes: ${Object.keys(JUDGES).join(' and ')}.
+Lets programs read what the service writes: ${Object.keys(JUDGES).join(', ')}.
 A judge that is not installed is skipped.
 
   --only PATTERN   only the judges whose name matches this regular expression

@@ -1,0 +1,244 @@
+// One network that asks for as much as it can, alongside honest clients of other networks. As a worker thread this file
+// runs the attackers, so that they do not delay the clients that measure what others notice.
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
+
+import { hashPassword } from '#lib/auth/passwords.js'
+import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
+import { createFixture, type Fixture, PASSWORD } from './fixture.ts'
+import { openClient, type Outcome, type Request } from './http.ts'
+import { type Row, rowOf } from './report.ts'
+import type { Scope } from '../scope.ts'
+import { startService } from './service.ts'
+import { allowance, percentile } from '../statistics.ts'
+
+/** A client of a network, which sends its requests one after the other, again and again. */
+interface Client {
+  network: string
+  requests: Request[]
+}
+
+/** How many requests had which status. */
+type Statuses = Record<number, number>
+
+interface Attack {
+  name: string
+  variables?: NodeJS.Dict<string>
+  attackers: Client[]
+  honest: Client[]
+  /** Returns the problem of the responses to the attackers; `undefined` if they are as declared. */
+  check (statuses: Statuses): string | undefined
+}
+
+const ATTACKER = '127.0.0.7'
+const HONEST = '127.0.0.9'
+
+/** The pause of an attacker after a response, and after an error, in milliseconds. */
+const PAUSE = { success: 1, error: 50 }
+
+/** Timeout of a request, in milliseconds. */
+const TIMEOUT = 20_000
+
+/**
+ * How much longer nine of ten honest requests may take than without the attack. Even a request that waits for nothing
+ * takes several times as long when an attack uses all cores, so `least` is what a visitor may notice.
+ */
+const SLOWER = { times: 3, least: 100 }
+
+/** Seconds for which a list is read. */
+const SLOW_LIST = 0.3
+
+export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
+  const seconds = short ? 3 : 15
+  /** Wrong passwords of a network until it gets a 429. */
+  const attempts = short ? 8 : 200
+  const server = lazy(async () => {
+    const { databaseUrl } = await startPrimary(scope, directory)
+    const fixture = await createFixture(databaseUrl)
+    return { fixture, DATABASE_URL: databaseUrl, rows: await fill(fixture) }
+  })
+
+  const fault = (name: string, describe: (fixture: Fixture, rows: Rows) => Omit<Attack, 'name'>): Fault => ({
+    name,
+    async run () {
+      const { fixture, DATABASE_URL, rows } = await server()
+      const own = scope.inner()
+      try {
+        return await run(own, DATABASE_URL, { name, ...describe(fixture, rows) })
+      } finally {
+        await own.end()
+      }
+    },
+  })
+
+  async function run (own: Scope, DATABASE_URL: string, attack: Attack) {
+    const { name, variables, attackers, honest, check } = attack
+    const row: Row = rowOf(name, [], [])
+    const { url, child } = await startService(own, directory, { DATABASE_URL, ...variables })
+    const clients = honest.map(client => ({ ...client, ...openClient(url, 1, TIMEOUT, client.network) }))
+    own.teardown(() => clients.forEach(({ end }) => end()))
+    const visit = async (seconds: number) => {
+      const end = performance.now() + seconds * 1000
+      const outcomes = await Promise.all(clients.map(client => repeat(client, 20, () => performance.now() > end)))
+      return outcomes.flat()
+    }
+    await visit(1)
+    const alone = await visit(seconds / 2)
+
+    const worker = new Worker(new URL(import.meta.url), { workerData: { url, attackers } })
+    own.teardown(() => worker.terminate())
+    await once(worker, 'message')
+    const beside = await visit(seconds)
+    worker.postMessage('stop')
+    const [statuses] = await once(worker, 'message') as [Statuses]
+
+    const failed = beside.filter(({ status }) => status < 200 || status > 299)
+    const took = (outcomes: Outcome[]) => Math.round(percentile(outcomes.map(({ took }) => took), 90))
+    row.sent = beside.length
+    row.answered = beside.length - failed.length
+    row.failed = failed.length
+    row.slowest = percentile(beside.map(({ took }) => took), 100) / 1000
+    row.note = `nine of ten requests beside it took up to ${took(beside)} ms, and ${took(alone)} ms without it; ` +
+      `the attackers got ${Object.entries(statuses).map(([status, count]) => `${count} × ${status}`).join(', ')}`
+    if (failed.length > beside.length / 10) row.problems.push(`${failed.length} of ${beside.length} failed`)
+    const problem = check(statuses)
+    if (problem) row.problems.push(problem)
+    const { exitCode, signalCode } = child
+    if (exitCode !== null || signalCode !== null) row.problems.push('the service has ended')
+    // Other work on the machine delays the rest.
+    if (short) return row
+    if (!(took(beside) <= allowance(took(alone), SLOWER))) {
+      row.problems.push(`nine of ten requests took ${(took(beside) / took(alone)).toFixed(1)} times as long`)
+    }
+    return row
+  }
+
+  return [
+    fault('networks: 160 clients of one network that write', ({ students }, { mentors }) => ({
+      attackers: repeated(160, n => ({ network: ATTACKER, requests: [like(students[n]!, mentors[0]!)] })),
+      honest: [{ network: HONEST, requests: mentors.map(mentor => like(students.at(-1)!, mentor)) }],
+      check: isDeclared,
+    })),
+    fault('networks: 81 pictures of one network, and long lists', ({ students }, { mentors, picture }) => ({
+      attackers: [
+        ...repeated(81, () => ({ network: ATTACKER, requests: [get(`/pictures/${picture}`)] })),
+        ...repeated(3, n => ({ network: '127.0.0.8', requests: [get(`/events?limit=${10_000 + n}`)] })),
+      ],
+      honest: repeated(20, n => ({ network: `127.0.1.${n + 1}`, requests: [like(students[n]!, mentors[n]!)] })),
+      check: isDeclared,
+    })),
+    fault('networks: 1,500 of them that want a slow list', ({ students }, { mentors }) => ({
+      attackers: repeated(1500, n => ({ network: `127.1.${n >> 8}.${n & 255}`, requests: [get('/testimonials')] })),
+      honest: [
+        // Each commit has all lists read again.
+        { network: HONEST, requests: mentors.map(mentor => like(students[0]!, mentor)) },
+        { network: '127.0.1.1', requests: [get('/clubs'), get('/events'), get('/mentors')] },
+      ],
+      check: ({ 200: _, ...others }) => Object.keys(others).length > 0 ? 'a response was not a 200' : undefined,
+    })),
+    fault('networks: one that tries a password on all accounts', ({ students }, { mentors }) => ({
+      variables: { SIGN_IN_ATTEMPTS_PER_NETWORK: String(attempts) },
+      attackers: repeated(8, client => ({
+        network: ATTACKER,
+        requests: repeated(500, n => signIn(`student-${1 + (60 * client + n) % 500}@example.org`, 'Summer2026!')),
+      })),
+      honest: [{
+        network: HONEST,
+        requests: [signIn('honest@example.org', PASSWORD), get('/events'), like(students[0]!, mentors[0]!)],
+      }],
+      check ({ 401: wrong = 0, 429: refused = 0, ...others }) {
+        if (Object.keys(others).length > 0) return 'a sign-in was neither a 401 nor a 429'
+        if (refused === 0) return 'no sign-in was refused'
+        // Passwords that were being verified when the limit was reached.
+        if (wrong > attempts + 8) return `${wrong} wrong passwords were verified`
+      },
+    })),
+  ]
+}
+
+const get = (path: string): Request => ({ method: 'GET', path })
+
+const like = ({ token }: { token: string }, mentor: string): Request =>
+  ({ method: 'POST', path: `/mentors/${mentor}/like`, token })
+
+const signIn = (email: string, password: string): Request =>
+  ({ method: 'POST', path: '/auth/login', body: { email, password } })
+
+function repeated<T> (length: number, create: (n: number) => T) {
+  return Array.from({ length }, (_, n) => create(n))
+}
+
+/** Attackers may be served or refused, or may wait for too long. */
+function isDeclared (statuses: Statuses) {
+  const other = Object.keys(statuses).find(status => !['200', '500', '503'].includes(status))
+  return other && `an attacker got ${other}`
+}
+
+type Rows = Awaited<ReturnType<typeof fill>>
+
+/** Inserts long lists, a picture, an account that can sign in, and a list that is slow. */
+async function fill ({ look, students: [owner] }: Fixture) {
+  const password = await hashPassword(PASSWORD)
+  return look(async sql => {
+    await sql`
+      INSERT INTO users (email, password, first_name, last_name) VALUES ('honest@example.org', ${password}, 'Eva', 'Lu')
+    `
+    await sql`UPDATE users SET password = ${password} WHERE email LIKE 'student-%'`
+    await sql`
+      INSERT INTO events (title, description, date, club_id)
+      SELECT 'Event', repeat('long ', 50), now(), clubs.id FROM clubs, generate_series(1, 10000)
+    `
+    await sql`ALTER TABLE testimonials RENAME TO written`
+    await sql`
+      CREATE VIEW testimonials AS
+      SELECT written.* FROM pg_sleep(${sql.unsafe(String(SLOW_LIST))}) LEFT JOIN written ON true
+    `
+    const [picture] = await sql<[{ id: string }]>`
+      INSERT INTO pictures (user_id, large, small, width, height)
+      VALUES (${owner!.id}, ${randomBytes(250_000)}, ${randomBytes(25_000)}, 2000, 1500) RETURNING id
+    `
+    const mentors = await sql<{ id: string }[]>`SELECT id FROM mentors`
+    return { picture: picture.id, mentors: mentors.map(({ id }) => id) }
+  })
+}
+
+/** Sends the requests of a client until it is over. */
+async function repeat (
+  { requests, send }: Client & ReturnType<typeof openClient>, pause: number, isOver: () => boolean,
+  onOutcome?: (outcome: Outcome) => unknown
+) {
+  const outcomes: Outcome[] = []
+  for (let n = 0; !isOver(); n++) {
+    const outcome = await send(requests[n % requests.length]!)
+    if (onOutcome) await onOutcome(outcome)
+    else outcomes.push({ ...outcome, body: undefined })
+    await sleep(pause)
+  }
+  return outcomes
+}
+
+if (!isMainThread) {
+  const { url, attackers } = workerData as { url: string, attackers: Client[] }
+  const statuses: Statuses = {}
+  const begun = new Set<Client>()
+  let hasBegun = false
+  let isStopped = false
+  parentPort!.once('message', () => {
+    isStopped = true
+    parentPort!.postMessage(statuses)
+  })
+  await Promise.all(attackers.map(client => {
+    const connection = openClient(url, 1, TIMEOUT, client.network)
+    return repeat({ ...client, ...connection }, PAUSE.success, () => isStopped, async ({ status }) => {
+      statuses[status] = (statuses[status] ?? 0) + 1
+      // What others notice is measured when every attacker has had a response.
+      if (!hasBegun && begun.add(client).size === attackers.length) {
+        hasBegun = true
+        parentPort!.postMessage('begun')
+      }
+      if (status < 200 || status > 299) await sleep(PAUSE.error)
+    })
+  }))
+}
