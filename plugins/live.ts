@@ -4,8 +4,9 @@ import type { RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { PostgresError, Sql } from 'postgres'
 
-import type { CachedQuery } from '../lib/cache/index.ts'
+import { type CachedQuery, type SharedRead, UnlimitedCaller } from '../lib/cache/index.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
+import type { FairQueue } from '../lib/fair-queue.ts'
 import { type ListName, LiveLists } from '../lib/live/live-lists.ts'
 
 /** A cached query and its arguments. */
@@ -25,13 +26,45 @@ declare module 'fastify' {
   }
 }
 
+/** The clients that watch a list, as a caller of its read, which waits in the queue of lists like that of a request. */
+class Watchers extends UnlimitedCaller {
+  readonly #queue: FairQueue
+  readonly #network: string
+  readonly #isWanted: () => boolean
+  #read: SharedRead<unknown> | undefined
+
+  constructor (queue: FairQueue, network: string, isWanted: () => boolean) {
+    super()
+    this.#queue = queue
+    this.#network = network
+    this.#isWanted = isWanted
+  }
+
+  override get isWaiting () { return this.#isWanted() }
+
+  override admit<T> (read: SharedRead<T>) {
+    this.#read = read
+    return this.#queue.run({ network: this.#network }, read.run, read.isWanted)
+  }
+
+  override join (read: SharedRead<unknown>) {
+    this.#read = read
+    this.joinAs(this.#network)
+  }
+
+  /** Tells that a client of this network also waits for the read. */
+  joinAs (network: string) {
+    if (this.#read) this.#queue.join({ network }, this.#read.run)
+  }
+}
+
 /** Connects lib/live to the cache and to the routes with `config.list`. */
 export default fp(async app => {
   const { cache, config, queues: { lists } } = app
   const routes = new Map<string, Pick<RouteOptions, 'schema' | 'config'>>()
 
-  /** The reads of lists that wait or run. */
-  const reads = new Map<ListName, () => Promise<string | undefined>>()
+  /** The callers of the reads that wait or run. */
+  const callers = new Map<ListName, Watchers>()
 
   app.addHook('onRoute', route => {
     if (route.method === 'GET' && route.config?.list) routes.set(route.url, route)
@@ -51,21 +84,19 @@ export default fp(async app => {
     argumentsOf: list => JSON.stringify(queryOf(list).slice(1)),
     async readEtag (list, snapshot, network, isWanted) {
       const [query, ...args] = queryOf(list)
-      const read = () => cache.etagOf(split(list.url)[0], query, args, snapshot)
-      reads.set(list, read)
-      const reading = lists.run({ network }, read, isWanted).finally(() => reads.delete(list))
+      const caller = new Watchers(lists, network, isWanted)
+      callers.set(list, caller)
       try {
-        return await reading
+        return await cache.etagOf(split(list.url)[0], query, args, caller, snapshot)
       } catch (error) {
         // For example, a negative limit is refused at each attempt.
         if (isRefusal(error as PostgresError)) return undefined
         throw error
+      } finally {
+        callers.delete(list)
       }
     },
-    join (list, network) {
-      const read = reads.get(list)
-      if (read) lists.join({ network }, read)
-    },
+    join (list, network) { callers.get(list)?.joinAs(network) },
   }, { maxListeners: config.LIVE_CLIENTS, isClosing: app.isClosing }))
 
   function queryOf ({ url, base }: ListName) {

@@ -13,7 +13,7 @@ import { type Caller, UnlimitedCaller } from './single-flight.ts'
 import { type CacheCounts, createSnapshotCache, type Snapshot, type SnapshotCacheOptions } from './snapshot-cache.ts'
 
 export type { Body, BodyFormat, CachedQuery } from './cached-query.ts'
-export type { Caller, SharedRead } from './single-flight.ts'
+export { type Caller, type SharedRead, UnlimitedCaller } from './single-flight.ts'
 export type { CacheCounts } from './snapshot-cache.ts'
 
 declare module 'fastify' {
@@ -29,10 +29,11 @@ declare module 'fastify' {
       readSnapshot (request?: FastifyRequest, key?: string): Promise<Snapshot>
       /**
        * Returns the entity tag of a public response, as of this snapshot or later, without quotes; `undefined` if the
-       * query has no row. The read does not wait for admission.
+       * query has no row. Requests for this response share the read.
        */
       etagOf<Args extends unknown[]> (
-        url: string, query: (sql: Sql, ...args: Args) => CachedQuery<any>, args: Args, snapshot: Snapshot
+        url: string, query: (sql: Sql, ...args: Args) => CachedQuery<any>, args: Args, caller: Caller,
+        snapshot: Snapshot
       ): Promise<string | undefined>
     }
   }
@@ -90,9 +91,9 @@ export default fp<CacheOptions>(async (app, { owner, callerOf = reply => new Rep
       if (request) request.snapshot = snapshot
       return snapshot
     },
-    async etagOf (url, query, args, snapshot) {
+    async etagOf (url, query, args, caller, snapshot) {
       const key = keyOf('GET', url, query, null, args)
-      const body = await get(key, sql => query(sql, ...args), new UnlimitedCaller(), snapshot)
+      const body = await get(key, sql => query(sql, ...args), caller, snapshot)
       return body?.hash
     },
   })

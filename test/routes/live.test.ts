@@ -185,9 +185,22 @@ function fillQueue (t: Test, app: FastifyInstance) {
   const order: string[] = []
   const { etagOf } = app.cache
   t.intercept(app.cache, 'etagOf', {
-    value (...args: Parameters<typeof etagOf>) {
-      order.push(args[0])
-      return etagOf(...args)
+    value (...[url, query, args, caller, snapshot]: Parameters<typeof etagOf>) {
+      return etagOf(url, query, args, {
+        get isWaiting () { return caller.isWaiting },
+        admit ({ isList, run, isWanted }) {
+          return caller.admit({
+            isList,
+            isWanted,
+            run () {
+              order.push(url)
+              return run()
+            },
+          })
+        },
+        join: read => caller.join(read),
+        hold: (body, bytes) => caller.hold(body, bytes),
+      }, snapshot)
     },
   })
   let end = () => {}
@@ -227,6 +240,26 @@ t.test('GET /live reads a list as the network that watches the fewest lists', as
   t.equal((await honest.next())?.list, '/mentors')
   t.equal((await late.next())?.list, '/clubs')
   t.strictSame(order.slice(0, 5).filter(list => list !== '/events').sort(), ['/clubs', '/mentors'])
+})
+
+t.test('GET /live and requests for the same lists share reads, and do not wait for each other', async t => {
+  const app = await build(t, { DATABASE_POOL_SIZE: '8', TRUST_PROXY: '1' })
+  const lists = ['/mentors', '/clubs']
+  const streams: Awaited<ReturnType<typeof watch>>[] = []
+  for (const [index, list] of lists.entries()) {
+    const stream = await watch(t, app, [list], { 'x-forwarded-for': `192.0.2.${index}` })
+    await stream.first()
+    streams.push(stream)
+  }
+  const { release } = fillQueue(t, app)
+  await insert(app, 'mentors', { club_id: await insert(app, 'clubs') })
+  while (app.queues.lists.waiting < 2) await sleep(5)
+  const responses = lists.map(url => app.inject({ url, headers: { 'x-forwarded-for': '192.0.2.4' } }))
+  await sleep(100)
+  t.equal(app.queues.lists.waiting, 2, 'a read is one entry')
+  await release()
+  for (const response of responses) t.equal((await response).statusCode, 200)
+  for (const [index, { next }] of streams.entries()) t.equal((await next())?.list, lists[index])
 })
 
 t.test('Clients that come at once share a check', async t => {
