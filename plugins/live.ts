@@ -86,14 +86,13 @@ export default fp(async app => {
       const [query, ...args] = queryOf(list)
       const caller = new Watchers(lists, network, isWanted)
       callers.set(list, caller)
+      const reading = cache.etagOf(split(list.url)[0], query, args, caller, snapshot)
       try {
-        return await cache.etagOf(split(list.url)[0], query, args, caller, snapshot)
+        return await reading.finally(() => callers.delete(list))
       } catch (error) {
         // For example, a negative limit is refused at each attempt.
         if (isRefusal(error as PostgresError)) return undefined
         throw error
-      } finally {
-        callers.delete(list)
       }
     },
     join (list, network) { callers.get(list)?.joinAs(network) },
