@@ -41,13 +41,14 @@ export async function startFresh () {
     return (await page.textContent('main'))!
   }
 
-  /** Opens every page before each write, in two tabs, so that the browser has the old lists. */
+  /** Opens every page before each write, and the last in a second tab, so that the browser has the old lists. */
   async function play (t: Test, page: Page, writes: Write[]) {
     const second = await page.context().newPage()
     for (const { name, at, act, shown } of writes) {
       const pages = Object.entries(shown)
+      const [last, lastWords] = pages.at(-1)!
+      await open(second, last)
       for (const [path, words] of pages) {
-        await open(second, path)
         const text = await open(page, path)
         if (Array.isArray(words)) t.match(text, words[0], `${path} before: ${name}`)
         else t.notMatch(text, words, `${path} before: ${name}`)
@@ -57,9 +58,8 @@ export async function startFresh () {
       const check = (text: string, words: RegExp | [RegExp], what: string) => Array.isArray(words)
         ? t.notMatch(text, words[0], `${what} after: ${name}`)
         : t.match(text, words, `${what} after: ${name}`)
-      const [path, words] = pages.at(-1)!
-      check(await goBackTo(page, path), words, `Back to ${path}`)
-      check(await open(second, path), words, `${path} in the second tab`)
+      check(await goBackTo(page, last), lastWords, `Back to ${last}`)
+      check(await open(second, last), lastWords, `${last} in the second tab`)
       for (const [path, words] of pages) check(await open(page, path), words, path)
     }
     await second.close()
