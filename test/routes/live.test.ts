@@ -255,11 +255,15 @@ t.test('GET /live and requests for the same lists share reads, and do not wait f
   await insert(app, 'mentors', { club_id: await insert(app, 'clubs') })
   while (app.queues.lists.waiting < 2) await sleep(5)
   const responses = lists.map(url => app.inject({ url, headers: { 'x-forwarded-for': '192.0.2.4' } }))
+  const first = app.inject({ url: '/testimonials', headers: { 'x-forwarded-for': '192.0.2.4' } })
+  while (app.queues.lists.waiting < 3) await sleep(5)
+  streams.push(await watch(t, app, ['/testimonials'], { 'x-forwarded-for': '192.0.2.2' }))
   await sleep(100)
-  t.equal(app.queues.lists.waiting, 2, 'a read is one entry')
+  t.equal(app.queues.lists.waiting, 3, 'a read is one entry')
   await release()
-  for (const response of responses) t.equal((await response).statusCode, 200)
-  for (const [index, { next }] of streams.entries()) t.equal((await next())?.list, lists[index])
+  for (const response of [...responses, first]) t.equal((await response).statusCode, 200)
+  const told = await Promise.all(streams.map(({ next }) => next()))
+  t.strictSame(told.map(message => message?.list), [...lists, '/testimonials'])
 })
 
 t.test('Clients that come at once share a check', async t => {
