@@ -80,7 +80,10 @@ export async function startExample (environment: NodeJS.Dict<string> = {}) {
 
       await page.goto(origin)
       await page.waitForSelector('h1')
-      await work(t, page)
+      await work(t, page).catch(async error => {
+        t.comment(page.url(), await page.textContent('body'))
+        throw error
+      })
       t.strictSame(complaints, [], 'the browser logs no errors')
       if (!t.strictSame(refused, refusals, 'only the expected errors')) t.comment(example.output.stdout)
     })

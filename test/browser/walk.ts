@@ -839,7 +839,6 @@ for (const [timezoneId, changes] of Object.entries(CLOCK_CHANGES)) {
 walk('Only a 401 ends a session', {
   refusals: [
     'GET /auth/me 503', 'GET /auth/me 429', 'GET /auth/me 502', 'GET /auth/me failed', 'GET /auth/me 401',
-    'GET /auth/me 401', 'GET /auth/me 401',
   ],
 }, async (t, page) => {
   await signIn(page, 'student')
