@@ -1536,6 +1536,11 @@ export interface components {
              */
             registrationCount: number;
             /**
+             * Format: int64
+             * @example 12
+             */
+            comingCount: number;
+            /**
              * Format: date-time
              * @example 2026-01-31T11:30:00.000Z
              */
@@ -2025,6 +2030,11 @@ export interface components {
              * @example 12
              */
             registrationCount: number;
+            /**
+             * Format: int64
+             * @example 12
+             */
+            comingCount: number;
             /**
              * Format: date-time
              * @example 2026-01-31T11:30:00.000Z

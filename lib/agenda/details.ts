@@ -29,8 +29,8 @@ export const comingCount = (sql: Sql) => sql`(
 
 /** An event with its club and the public details. Needs `clubs` and `withDetails`. */
 export const agendaColumns = (sql: Sql) => sql`
-  ${eventColumns(sql)}, ${registrationCount(sql)} AS "registrationCount", iso8601(${endOf(sql)}) AS "endsAt", place,
-  online_url IS NOT NULL AS "hasOnlineUrl", capacity,
+  ${eventColumns(sql)}, ${registrationCount(sql)} AS "registrationCount", ${comingCount(sql)} AS "comingCount",
+  iso8601(${endOf(sql)}) AS "endsAt", place, online_url IS NOT NULL AS "hasOnlineUrl", capacity,
   CASE WHEN capacity IS NOT NULL THEN greatest(capacity - ${comingCount(sql)}, 0) END AS "seatsLeft"
 `
 

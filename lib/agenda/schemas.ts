@@ -12,6 +12,7 @@ export const agendaFields = {
   ...eventFields,
   club: ClubCard,
   registrationCount: Count,
+  comingCount: Count,
   endsAt: NullableString({ format: 'date-time', examples: ['2026-01-31T11:30:00.000Z'] }),
   place: NullableString({ examples: ['Library, room B12'] }),
   hasOnlineUrl: Type.Boolean({ description: 'Whether people with a seat can take part online.' }),

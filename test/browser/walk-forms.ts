@@ -1,4 +1,6 @@
 // Forms of the example app: incomplete fields, seats, the link of an event, and what is said about emails.
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import { entry, notified, startExample } from '../example.ts'
 
 const { api, origin, mails, walk, signIn, tokenOf, send } = await startExample()
@@ -210,6 +212,8 @@ walk('A person who comes after all is told whether they have a seat', {}, async 
 
   // While the page is open, the person gets the seat.
   await page.getByText('You are number 1 in line. You get an email').waitFor()
+  // The messages of the opening have arrived.
+  await sleep(1000)
   await send('PUT', `/me/seats/${full}`, noor, { coming: false })
   await page.getByRole('button', { name: 'Show' }).click()
   await page.getByText('✓ You have a seat.').waitFor()

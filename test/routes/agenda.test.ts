@@ -131,7 +131,7 @@ t.test('GET /agenda/:id shows the public details, of past events too', async t =
   await register(ada, id)
   const shown = (await inject(app, 'GET', `/agenda/${id}`)).json().event
   const { onlineUrl, ...known } = managed
-  t.strictSame(shown, { ...known, hasOnlineUrl: true, registrationCount: 1, seatsLeft: 1 })
+  t.strictSame(shown, { ...known, hasOnlineUrl: true, registrationCount: 1, comingCount: 1, seatsLeft: 1 })
   const [listed] = (await inject(app, 'GET', '/events?limit=1&sort=asc')).json().events
   t.strictSame(Object.keys(listed).length, 9, 'the contract has no other field')
 })
@@ -311,6 +311,8 @@ t.test('Known defects of waiting lists', async t => {
     await answer(dan, id, false)
     t.strictSame(await seats(id), ['seated', 'seated', 'waiting 1', 'declined', 'waiting 2'])
     t.strictSame(await told(id), [], 'somebody who waits gives no seat up')
+    const { event } = (await inject(app, 'GET', `/agenda/${id}`)).json()
+    t.match(event, { registrationCount: 5, comingCount: 4, seatsLeft: 0 }, 'those who watch the event see a change')
   })
 
   t.test('A seat that is given up or taken away seats the next (monoweb #2758, #2852)', async t => {
@@ -331,7 +333,8 @@ t.test('Known defects of waiting lists', async t => {
   t.test('A declined registration counts once, however often it is declined (Hi.Events PR 1072)', async t => {
     const id = await full(3, 2)
     for (const coming of [false, false, true, false]) await answer(ada, id, coming)
-    t.equal((await inject(app, 'GET', `/agenda/${id}`)).json().event.seatsLeft, 2)
+    const { event } = (await inject(app, 'GET', `/agenda/${id}`)).json()
+    t.match(event, { registrationCount: 2, comingCount: 1, seatsLeft: 2 })
   })
 
   t.test('A full event takes people who wait, and tells them when it grows (Hi.Events #315)', async t => {
