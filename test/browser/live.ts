@@ -218,6 +218,31 @@ walk('Past events and a blog post change while one looks', {}, async (t, page) =
   await page.getByText('New words.').waitFor()
 })
 
+walk('A page that arrives late does not end the updates of the page that is shown', {}, async (t, page) => {
+  await follow(page, 'Events')
+  let answer = () => {}
+  const late = new Promise<void>(resolve => { answer = resolve })
+  await page.route(`${api}/agenda/*`, async route => {
+    await late
+    await route.continue()
+  })
+  await page.locator('.events h2 a').first().click()
+  await follow(page, 'Mentors')
+  const arrived = page.waitForResponse(response => response.url().startsWith(`${api}/agenda/`))
+  answer()
+  await arrived
+  await sleep(1000)
+  const likes = entry(page, 'Zanele Khumalo').getByRole('button')
+  const before = Number.parseInt((await likes.textContent())!)
+  await sql`
+    INSERT INTO mentor_likes (mentor_id, user_id)
+    SELECT mentors.id, users.id FROM mentors, users
+    WHERE name = 'Zanele Khumalo' AND email = 'noor@demo.example.org'
+  `
+  await hasText(likes, `${before + 1} like`)
+  t.equal(await page.textContent('h1'), 'Mentors')
+})
+
 walk('A page whose update fails tries again', { refusals: ['GET /mentors failed'] }, async (_t, page) => {
   await follow(page, 'Mentors')
   const likes = entry(page, 'Zanele Khumalo').getByRole('button')

@@ -5,35 +5,50 @@ import { changeHint } from './parts.js'
 /** @import { PublicList } from 'community-platform-client' */
 
 /** Fields of items that change in place, because new numbers move nothing. */
-const NUMBERS = ['registrationCount', 'seatsLeft', 'likeCount', 'position']
+const NUMBERS = ['registrationCount', 'comingCount', 'seatsLeft', 'likeCount', 'position']
 
 /** Time before an update, and before it is tried again after an error, in milliseconds. */
 const UPDATE_MS = 100
 const RETRY_MS = 3000
 
-/** The lists of the page, and what updates them. */
-let watched = /** @type {{ lists: PublicList[], update: () => Promise<unknown> } | null} */ (null)
+/** @typedef {{ lists: PublicList[], update: () => Promise<unknown> }} Watched the lists of a page, and their update */
+
+/** What pages follow, by their hint. @type {WeakMap<Element, Watched>} */
+const followed = new WeakMap()
+
+/** What the page that is shown follows. @type {Watched | null} */
+let watched = null
 
 let stop = () => {}
 
 /**
- * Calls `update` when one of these lists changes, until the user leaves the page. `update` shows new numbers, and
- * resolves to whether these are all changes. Others would move things under a finger, so the page offers them in a
- * hint, which this function returns. A page has a single stream, and none while its tab is hidden.
+ * Calls `update` when one of these lists changes, while the page is shown. `update` shows new numbers, and resolves to
+ * whether these are all changes. Others would move things under a finger, so the page offers them in a hint, which this
+ * function returns. A page has a single stream, and none while its tab is hidden.
  *
  * @param {PublicList[]} lists
  * @param {() => Promise<boolean>} update
  */
 export function follow (lists, update) {
   const hint = changeHint()
-  watched = {
+  followed.set(hint.element, {
     lists,
     async update () {
       if (!await update().catch(isDeleted)) hint.show()
     },
-  }
-  open()
+  })
   return hint.element
+}
+
+/**
+ * Begins to follow the lists of the page that is shown. A page that arrives late is never shown, and must not end this.
+ *
+ * @param {Element} main
+ */
+export function followShown (main) {
+  const hint = main.querySelector('.changed')
+  watched = (hint && followed.get(hint)) ?? null
+  open()
 }
 
 /**

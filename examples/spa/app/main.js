@@ -1,7 +1,7 @@
 import { ApiError, loadUser, SessionExpired, whenExpired, written } from './api.js'
 import { NAME } from './config.js'
 import { h } from './dom.js'
-import { unfollow } from './live.js'
+import { followShown, unfollow } from './live.js'
 import { clearNotice, closeDialogs, heading, lead, wordsOf } from './parts.js'
 import { go, here, match, refresh, startRouter } from './router.js'
 import { currentUser, hasRole, sessionEvents, token } from './session.js'
@@ -93,6 +93,7 @@ async function show (options) {
   arrival = undefined
   const hadFocus = document.activeElement
   main.replaceChildren(...nodes)
+  followShown(main)
   const h1 = main.querySelector('h1')
   document.title = location.pathname === '/' ? NAME : `${h1?.textContent} · ${NAME}`
   showHeader()
