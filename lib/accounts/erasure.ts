@@ -4,6 +4,7 @@ import { changeSeats } from '../agenda/seats.ts'
 import { PLACEHOLDER } from '../auth/passwords.ts'
 import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
+import { untrimmedName } from '../database/columns.ts'
 import { HttpError, StartupError } from '../errors.ts'
 import { releaseMessages } from '../email/messages.ts'
 import { isKept } from '../pictures/stored.ts'
@@ -75,7 +76,7 @@ export function eraseAccount (
         (SELECT count(*)::int FROM pictures WHERE user_id = users.id AND ${isKept(sql, withBlogs)}) AS "keptPictures",
         (SELECT count(*)::int FROM testimonials WHERE name = full_name) AS "testimonialsOfThatName",
         (SELECT count(*)::int FROM mentors WHERE name = full_name) AS "mentorsOfThatName"
-      FROM users, concat(first_name, ' ', last_name) AS full_name WHERE id = ${id}
+      FROM users, ${untrimmedName(sql)} AS full_name WHERE id = ${id}
     `
     if (dryRun) return erasure
     if (email === FORMER_MEMBER.email && erasure.publishedBlogs > 0 && !withBlogs) {

@@ -4,6 +4,7 @@ import type { Config } from '../config.ts'
 import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
+import { untrimmedName } from '../database/columns.ts'
 import { HttpError } from '../errors.ts'
 import { serviceUrl } from '../http/service-url.ts'
 import { PUBLIC_URL_REQUIRED } from './refusals.ts'
@@ -43,7 +44,7 @@ const keysOfPicture = (sql: Sql | TransactionSql) => sql`
  */
 const pictureUses = (sql: Sql | TransactionSql) => sql`
   SELECT
-    'avatar' AS kind, users.id, concat_ws(' ', first_name, last_name) AS name,
+    'avatar' AS kind, users.id, ${untrimmedName(sql)} AS name,
     users.id = pictures.user_id AS is_own, false AS is_published
   FROM users WHERE avatar_picture_id = pictures.id
   UNION ALL

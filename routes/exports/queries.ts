@@ -1,5 +1,6 @@
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
 import { firstWaiting, type SeatState, stateBefore, withAnswers } from '../../lib/agenda/seats.ts'
+import { untrimmedName } from '../../lib/database/columns.ts'
 import { type KeysetPosition, type ReadBatch, nextRows } from '../../lib/database/keyset.ts'
 
 interface Registration {
@@ -20,7 +21,7 @@ export function registrationsOf (eventId: string): ReadBatch<Registration> {
       : firstWaiting(sql, sql`${eventId}`)
     const rows = await nextRows<Registration & KeysetPosition>(sql, last, sql`
       SELECT
-        registered_at AS at, registrations.id, concat(first_name, ' ', last_name) AS name, email,
+        registered_at AS at, registrations.id, ${untrimmedName(sql)} AS name, email,
         ${stateBefore(sql, sql`waiting.since`, sql`waiting.id`)} AS state,
         waiting.since::text AS "waitingSince", waiting.id AS "waitingId",
         octet_length(first_name) + octet_length(last_name) + octet_length(email) AS size

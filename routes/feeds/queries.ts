@@ -2,7 +2,7 @@ import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { calendarColumns, withDetails } from '../../lib/agenda/details.ts'
 import { withSeat } from '../../lib/agenda/seats.ts'
-import { excerpt } from '../../lib/database/columns.ts'
+import { excerpt, untrimmedName } from '../../lib/database/columns.ts'
 import type { CalendarEvent } from '../../lib/icalendar.ts'
 import { atom, type FeedBlog } from './atom.ts'
 import { icalendar } from './icalendar.ts'
@@ -74,7 +74,7 @@ export const blogsFeedQuery = (sql: Sql, link: string | undefined, self: string 
     rows: sql`
       SELECT
         blogs.id, ${excerpt(sql, sql`title`)} AS title, ${excerpt(sql, sql`content`)} AS content,
-        concat(first_name, ' ', last_name) AS author,
+        ${untrimmedName(sql)} AS author,
         iso8601(published_at) AS "publishedAt", iso8601(blogs.updated_at) AS "updatedAt"
       FROM blogs JOIN users ON users.id = author_id
       WHERE status = 'PUBLISHED'

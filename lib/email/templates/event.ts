@@ -1,3 +1,4 @@
+import { untrimmedName } from '../../database/columns.ts'
 import { printable } from '../../formats.ts'
 import { type CalendarEvent, isOver } from '../../icalendar.ts'
 import {
@@ -181,7 +182,7 @@ export const eventMessage = notification<{ message: string }>(async ({ data }, {
   const [message] = await sql<EventMessage[]>`
     SELECT
       subject, text, coalesce(title, event_title) AS title,
-      CASE WHEN users.id IS NOT NULL THEN concat_ws(' ', first_name, last_name) END AS name,
+      CASE WHEN users.id IS NOT NULL THEN ${untrimmedName(sql)} END AS name,
       CASE WHEN email_verified_at IS NOT NULL THEN email END AS email
     FROM event_messages
       LEFT JOIN events ON events.id = event_id
