@@ -76,7 +76,9 @@ t.test('A client watches lists, and connects again after a 503', async t => {
   while (first.heard.length < 2) await sleep(10)
   await insert(app, 'events', { club_id: await insert(app, 'clubs') })
   while (first.heard.length < 3) await sleep(10)
-  t.strictSame(first.heard, ['/mentors', '/events?limit=12', '/events?limit=12'])
+  // The first messages arrive in any order.
+  t.strictSame(first.heard.slice(0, 2).sort(), ['/events?limit=12', '/mentors'])
+  t.strictSame(first.heard.slice(2), ['/events?limit=12'])
 
   // A network gets half of the streams.
   const [second, third] = [changes(['/clubs']), changes(['/mentors'])]

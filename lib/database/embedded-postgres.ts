@@ -252,10 +252,11 @@ class DataDirectory {
       await sql.begin(async sql => {
         await sql`SELECT pg_advisory_xact_lock(${CREATING_ROLE})`
         const { count } = await sql`SELECT FROM pg_roles WHERE rolname = ${ROLE}`
-        if (count > 0) return
-        // The password has the characters of base64url.
-        await sql.unsafe(`CREATE ROLE ${ROLE} LOGIN PASSWORD '${this.#options.password}'`)
-        await sql.unsafe(GIVE_TO_ROLE)
+        if (count === 0) {
+          // The password has the characters of base64url.
+          await sql.unsafe(`CREATE ROLE ${ROLE} LOGIN PASSWORD '${this.#options.password}'`)
+          await sql.unsafe(GIVE_TO_ROLE)
+        }
       })
     } finally {
       await sql.end()
