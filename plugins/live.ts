@@ -26,7 +26,7 @@ declare module 'fastify' {
   }
 }
 
-/** The clients that watch a list, as a caller of its read, which waits in the queue of lists like that of a request. */
+/** Stands for all clients that watch a list, as one caller of its read. The read waits in the queue of lists. */
 class Watchers extends UnlimitedCaller {
   readonly #queue: FairQueue
   readonly #network: string

@@ -56,8 +56,10 @@ export const registrationDetails = (sql: Sql) => sql`
 const WHITESPACE = '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a' +
   '\u2028\u2029\u202f\u205f\u3000\ufeff'
 
+/** The first and the last name of a user, as they are stored. */
 export const untrimmedName = (sql: Sql | TransactionSql) => sql`concat(first_name, ' ', last_name)`
 
+/** The full name of a user, without spaces around it. */
 export const fullName = (sql: Sql) => sql`btrim(${untrimmedName(sql)}, ${WHITESPACE})`
 
 /** An array of the user ids that are registered for an event. */
