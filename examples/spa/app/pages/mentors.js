@@ -9,12 +9,12 @@ import { currentUser } from '../session.js'
 
 export async function mentorsPage () {
   const [{ mentors }, liked] = await Promise.all([call(client.GET('/mentors')), likedMentors()])
-  const { element, update } = mentorCards(mentors, liked)
-  const hint = follow(['/mentors'], async () => update((await call(client.GET('/mentors'))).mentors))
+  const cards = mentorCards(mentors, liked)
+  const hint = follow(['/mentors'], async () => cards.update((await call(client.GET('/mentors'))).mentors))
   return [
     heading('Mentors', lead('Experienced people, happy to help.')),
     hint,
-    mentors.length === 0 ? nothing('There are no mentors yet.') : element,
+    mentors.length === 0 ? nothing('There are no mentors yet.') : cards.element,
   ]
 }
 
