@@ -111,14 +111,23 @@ const MENTOR_FIELDS = {
   name: rules.text(1), expertise: rules.text(2), imageUrl: rules.url, networkUrl: rules.anyText, clubId: rules.clubId,
 }
 const TESTIMONIAL_FIELDS = {
-  name: rules.text(1), content: rules.text(1), batchYear: rules.year, imageUrl: rules.urlOrEmpty,
+  name: rules.text(1), content: rules.text(1), batchYear: rules.integer(1900, 3000), imageUrl: rules.urlOrEmpty,
 }
 const EVENT_FIELDS = {
   title: rules.text(3), description: rules.text(10), data: rules.date, imageUrl: rules.url,
 }
-/** A valid body of an event, with the first value of each field. */
-export const EVENT = Object.fromEntries(Object.entries(EVENT_FIELDS).map(([field, { takes }]) => [field, takes[0]])) as
-  Record<keyof typeof EVENT_FIELDS, any>
+const DETAIL_FIELDS = {
+  endsAt: rules.endAfter2030,
+  place: rules.nullable(rules.visible(500)),
+  onlineUrl: rules.nullable(rules.webUrl),
+  capacity: rules.nullable(rules.integer(1, 1_000_000)),
+}
+/** The first value of each field. */
+const valid = <T extends Record<string, Rule>>(fields: T) =>
+  Object.fromEntries(Object.entries(fields).map(([field, { takes }]) => [field, takes[0]])) as Record<keyof T, any>
+export const EVENT = valid(EVENT_FIELDS)
+/** Details of an event that begins with 2030. */
+export const DETAILS = valid(DETAIL_FIELDS)
 
 export const OPERATIONS: Record<string, Operation> = {
   'POST /auth/register': {
@@ -382,14 +391,9 @@ export const OPERATIONS: Record<string, Operation> = {
   'PUT /agenda/:id': {
     access: ORGANIZERS,
     failure: 'Error updating event',
-    body: { endsAt: '2030-01-01T02:00:00.000Z', place: 'A room', onlineUrl: 'https://example.org/', capacity: 3 },
+    body: DETAILS,
     given: event,
-    fields: {
-      endsAt: rules.endAfter2030,
-      place: rules.nullable(rules.visible(500)),
-      onlineUrl: rules.nullable(rules.webUrl),
-      capacity: rules.nullable(rules.capacity),
-    },
+    fields: DETAIL_FIELDS,
     ownClub: 'Not allowed to modify this event',
     unknown: 'Event not found',
   },

@@ -70,10 +70,13 @@ export const role = oneOf(...ROLES)
 /** The id of a club. The response to an unknown id depends on the operation. */
 export const clubId: Rule = { takes: [], refuses: ['', '\0', ...NO_TEXT] }
 
-export const year: Rule = {
-  takes: [1900, 1901, 2020, 2999, 3000],
-  refuses: [1899, 3001, 0, -2020, 2020.5, 1900.000001, 1e300, '2020', '', true, null, [2020], {}],
-}
+/** An integer between these. */
+export const integer = (least: number, most: number): Rule => ({
+  takes: [least, least + 1, most],
+  refuses: [
+    least - 1, most + 1, -2020, least + 0.5, least + 0.000001, 1e300, String(least), '', true, null, [least], {},
+  ],
+})
 
 /** The same rule, and null. */
 export const nullable = ({ takes, refuses }: Rule): Rule =>
@@ -104,10 +107,6 @@ export const dates: Rule = {
     [], ['2031-02-03T10:00:00Z', '2031-02-03T11:00:00+01:00'], '2031-02-03T10:00:00Z', {}, null,
     Array.from({ length: 53 }, (_, n) => new Date(2e12 + n).toISOString()),
   ],
-}
-
-export const capacity: Rule = {
-  takes: [1, 2, 1_000_000], refuses: [0, -1, 1.5, 1_000_001, 1e300, '3', '', true, null, [3], {}],
 }
 
 export const yesOrNo: Rule = { takes: [], refuses: [null, 0, 1, 'true', '', [], {}] }

@@ -4,6 +4,14 @@ import type { Sql } from './client.ts'
 
 // SQL columns and fragments that several resources share.
 
+/** The column of a field: `imageUrl` is stored as `image_url`. */
+export const toColumn = (field: string) => field.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+
+/** The given values of these fields by their columns. A body may have other fields, which are ignored. */
+export const toColumns = (body: object, fields: readonly string[]) =>
+  Object.fromEntries(Object.entries(body).filter(([field]) => fields.includes(field))
+    .map(([field, value]) => [toColumn(field), value]))
+
 /** The fields of an event within other objects. */
 export const eventSummary = (sql: Sql) => sql`
   json_build_object('id', events.id, 'title', events.title, 'date', iso8601(events.date))

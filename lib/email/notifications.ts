@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
+import { toColumn } from '../database/columns.ts'
 import type { ClaimedEmail, Content, EmailTemplate } from './message.ts'
 
 /**
@@ -23,8 +24,7 @@ export const isNotification = (template: string): template is NotificationTempla
   Object.hasOwn(NOTIFICATIONS, template)
 
 /** The column of the switch of a template in the table `notifications`. */
-export const columnOf = (template: NotificationTemplate) =>
-  NOTIFICATIONS[template].replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
+export const columnOf = (template: NotificationTemplate) => toColumn(NOTIFICATIONS[template])
 
 /** SQL condition: whether the current row of `users` gets emails of this template. */
 export const isNotified = (sql: Sql, template: NotificationTemplate) => sql`

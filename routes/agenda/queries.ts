@@ -5,12 +5,12 @@ import { agendaColumns, cancelledEvent, knownEvent, runsUntil, withDetails } fro
 import { changeSeats, seatsOf } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { fullName, registeredFor } from '../../lib/database/columns.ts'
+import { fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
 import { HttpError, validationError } from '../../lib/errors.ts'
 import type { Outbox } from '../../plugins/email.ts'
-import { type copy, type get, type list, type listSeats, NOT_ALLOWED, type update } from './schemas.ts'
+import { type copy, type get, type list, type listSeats, NOT_ALLOWED, STORED_DETAILS, type update } from './schemas.ts'
 
 type ManagedEvent = Static<typeof update.response[200]>['event']
 
@@ -103,12 +103,14 @@ export const seatsQuery = (sql: Sql, user: User, id: string): CachedQuery<Body<t
   fields: managedEvent(sql, user, id),
 })
 
-interface Details {
+/** An event before a change of its details. */
+interface Known {
   date: Date
-  durationMs: number | null
+  until: string
+  duration_ms: number | null
   place: string | null
-  onlineUrl: string | null
   capacity: number | null
+  event: object
 }
 
 /**
@@ -122,30 +124,32 @@ export function setDetails (
 ) {
   return sql.begin(transaction => changeSeats(sql, transaction, outbox, sql`SELECT ${id}::uuid`, async () => {
     await findManagedEvent(transaction, user, id, NOT_ALLOWED)
-    const [known] = await transaction<[Details & { until: string, event: object }]>`
+    const [known] = await transaction<[Known]>`
       SELECT
-        date, ${runsUntil(sql)}::text AS until, duration_ms::float AS "durationMs", place, online_url AS "onlineUrl",
-        capacity, ${knownEvent(sql)} AS event
+        date, ${runsUntil(sql)}::text AS until, duration_ms::float, place, capacity, ${knownEvent(sql)} AS event
       FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
     `
-    const { endsAt, ...others } = changes
-    const next = { ...known, ...others, ...endsAt !== undefined && { durationMs: durationOf(known.date, endsAt) } }
+    const { endsAt } = changes
+    const columns = {
+      ...toColumns(changes, STORED_DETAILS),
+      ...endsAt !== undefined && { duration_ms: durationOf(known.date, endsAt) },
+      event_id: id,
+    }
+    const next = { ...known, ...columns }
+    if (next.capacity !== known.capacity) {
+      await transaction`
+        INSERT INTO event_details AS details (event_id, seated_until)
+        SELECT ${id}, max(since) FROM (${seatsOf(sql, sql`${id}::uuid`)}) AS seats WHERE state = 'seated'
+        ON CONFLICT (event_id) DO UPDATE SET seated_until = coalesce(excluded.seated_until, details.seated_until)
+      `
+    }
     await transaction`
-      INSERT INTO event_details AS details (event_id, duration_ms, place, online_url, capacity, seated_until)
-      VALUES (
-        ${id}, ${next.durationMs}, ${next.place}, ${next.onlineUrl}, ${next.capacity},
-        CASE WHEN ${next.capacity !== known.capacity} THEN (
-          SELECT max(since) FROM (${seatsOf(sql, sql`${id}::uuid`)}) AS seats WHERE state = 'seated'
-        ) END
-      )
-      ON CONFLICT (event_id) DO UPDATE SET
-        duration_ms = excluded.duration_ms, place = excluded.place, online_url = excluded.online_url,
-        capacity = excluded.capacity, seated_until = coalesce(excluded.seated_until, details.seated_until)
+      INSERT INTO event_details ${sql(columns)} ON CONFLICT (event_id) DO UPDATE SET ${sql(columns)}
     `
     await transaction`
       WITH changed AS (
         UPDATE events SET sequence = sequence + 1
-        WHERE id = ${id} AND ${next.durationMs !== known.durationMs || next.place !== known.place}
+        WHERE id = ${id} AND ${next.duration_ms !== known.duration_ms || next.place !== known.place}
         RETURNING *
       )
       ${outbox.enqueueBatch('event-changed', sql`
@@ -186,8 +190,9 @@ export function insertCopies (sql: Sql, user: User, id: string, dates: string[])
         WHERE events.id = ${id}
         RETURNING *
       ), detailed AS (
-        INSERT INTO event_details (event_id, duration_ms, place, online_url, capacity)
-        SELECT copied.id, duration_ms, place, online_url, capacity FROM copied JOIN event_details ON event_id = ${id}
+        INSERT INTO event_details
+        SELECT copy.* FROM copied JOIN event_details AS details ON event_id = ${id} CROSS JOIN LATERAL
+          jsonb_populate_record(details, jsonb_build_object('event_id', copied.id, 'seated_until', NULL)) AS copy
       )
       SELECT row_to_json(event) AS event FROM (
         SELECT ${agendaColumns(sql)}

@@ -62,6 +62,18 @@ export const get = {
   response: { 200: ResponseObject({ event: AgendaEvent }), 404: EventNotFound },
 }
 
+const DETAILS = {
+  place: Detail<string>('string', { format: 'visible', maxLength: 500, examples: ['Library, room B12'] }),
+  onlineUrl: Detail<string>('string', {
+    format: 'web-url', maxLength: 2000, description: 'Only people with a seat and organizers see it.', ...ONLINE_URL,
+  }),
+  capacity: Detail<number>('integer', {
+    minimum: 1, maximum: 1_000_000, description: 'The number of seats. `null` means no limit.', examples: [30],
+  }),
+}
+/** The details that are stored as they are given. */
+export const STORED_DETAILS = Object.keys(DETAILS)
+
 export const update = {
   operationId: 'updateAgendaEvent',
   summary: 'Set end, place and seats of an event',
@@ -75,13 +87,7 @@ export const update = {
       description: 'When the event ends, after its start. It moves along when the date of the event changes.',
       examples: ['2099-01-31T11:30:00.000Z'],
     }),
-    place: Detail<string>('string', { format: 'visible', maxLength: 500, examples: ['Library, room B12'] }),
-    onlineUrl: Detail<string>('string', {
-      format: 'web-url', maxLength: 2000, description: 'Only people with a seat and organizers see it.', ...ONLINE_URL,
-    }),
-    capacity: Detail<number>('integer', {
-      minimum: 1, maximum: 1_000_000, description: 'The number of seats. `null` means no limit.', examples: [30],
-    }),
+    ...DETAILS,
   }, { title: 'EventDetails' }),
   response: { 200: ResponseObject({ event: ManagedEvent }), 403: EventNotAllowed, 404: EventNotFound },
 }
