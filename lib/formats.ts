@@ -90,12 +90,12 @@ export function isUrl (value: string) {
 }
 
 /** Tells whether this is a link that a browser can follow safely: a URL of the web, not `javascript:`. */
-export function isWebUrl (value: string) {
+function isWebUrl (value: string) {
   return isUrl(value) && /^https?:$/.test(new URL(value).protocol)
 }
 
 /** Tells whether this is a date-time of ISO 8601 with an offset, of a day that exists, in a year of four digits. */
-export function isDateTime (value: string) {
+function isDateTime (value: string) {
   const [, day] = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/.exec(value) ?? []
   const [date, midnight] = [new Date(value), new Date(`${day}T00:00Z`)]
   if (isNaN(date.getTime()) || isNaN(midnight.getTime())) return false

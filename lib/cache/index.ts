@@ -4,7 +4,6 @@ import { setImmediate } from 'node:timers/promises'
 import { Negotiator } from '@fastify/accept-negotiator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { LRUCache } from 'lru-cache'
 import type { Sql } from 'postgres'
 
 import { type CachedBody, type Chunks, type Encoding, ENCODINGS, type Sendable } from './cached-body.ts'
@@ -75,13 +74,10 @@ export interface CacheOptions extends SnapshotCacheOptions {
 /** Minimum length of a compressed body in bytes. Shorter bodies fit into one packet. */
 const MIN_COMPRESSED = 1024
 
-/** Number of `Accept-Encoding` headers whose negotiated encoding is cached. */
-const ACCEPTED = 100
-
 /** Adds `reply.sendCached`, which sends responses from a cache that is never stale. See docs/design/cache.md. */
 export default fp<CacheOptions>(async (app, { owner, callerOf = reply => new ReplyCaller(reply), ...options }) => {
   const { readSnapshot, get, counts, bytes } = createSnapshotCache(options)
-  const negotiator = new Negotiator({ supportedValues: ENCODINGS, cache: new LRUCache({ max: ACCEPTED }) })
+  const negotiator = new Negotiator({ supportedValues: ENCODINGS })
 
   app.decorate('cache', {
     counts,

@@ -61,10 +61,11 @@ class AbortError extends Error {
  * - GATHERING: the read begins in the next turn of the event loop. Callers can join.
  * - READING: the read is running. It may predate a commit that a new caller must see, so new callers join the next
  *   flight. A caller can still join if its version equals the version at the start, because every commit changes it.
- * - SETTLED: the callers have the result or the error. The next flight becomes current, or the key is deleted.
+ *
+ * When the read ends, the next flight becomes current, or the key is deleted.
  */
 class Flight<T> implements SharedRead<T>, Growing {
-  state: 'WAITING' | 'GATHERING' | 'READING' | 'SETTLED' = 'WAITING'
+  state: 'WAITING' | 'GATHERING' | 'READING' = 'WAITING'
   next: Flight<T> | undefined
   /** The newest version known to a caller when the read began. No caller can join a running read without a version. */
   version: string | null = null
@@ -78,12 +79,10 @@ class Flight<T> implements SharedRead<T>, Growing {
   constructor (read: Read<T>, previous: Flight<T> | undefined, onSettled: (flight: Flight<T>) => void) {
     this.#read = read
     this.result = this.#fly(previous?.result).finally(() => {
-      this.state = 'SETTLED'
       onSettled(this)
-      // With steady commits, flights form a chain. V8 would keep the chain and all callers in memory once the first
-      // flight is in the old generation.
+      // With steady commits, flights form a chain. V8 would keep the chain in memory once the first flight is in the
+      // old generation.
       this.next = undefined
-      this.#callers.length = 0
     })
   }
 

@@ -20,7 +20,7 @@ function parseAddress (address: string) {
 }
 
 /** Creates a function that tells whether an IP address, with or without a port, belongs to these networks. */
-export function isWithin (networks: string[]) {
+function isWithin (networks: string[]) {
   const ranges = networks.map(network => {
     const [ip, bits] = ipaddr.parseCIDR(network.includes('/') ? network : `${network}/${isIPv6(network) ? 128 : 32}`)
     // An IPv4 address in the form of IPv6 is an IPv4 address.

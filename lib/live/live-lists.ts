@@ -23,7 +23,7 @@ interface Snapshot {
 }
 
 /** Access to the lists. */
-export interface ListSource {
+interface ListSource {
   /** Reads the snapshot of the database after the call. */
   readSnapshot (): Promise<Snapshot>
   /** Returns the arguments of the query of a list. They change with the time if an argument is a time. */

@@ -127,19 +127,15 @@ t.test('A task that fails frees its place', async t => {
   t.strictSame([queue.running, queue.waiting], [0, 0])
 })
 
-t.test('Rejections are delayed, at most as many at a time as the queue is long', async t => {
+t.test('Rejections are delayed', async t => {
   const { queue, add, runAll } = start(t)
   const all = Array.from({ length: 7 }, () => add('a', 'a'))
   // A timer counts from the beginning of the turn.
   await setImmediate()
   const begin = now()
-  const order: number[] = []
-  const times = await Promise.all(Array.from({ length: 8 }, async (_, n) => {
-    await t.rejects(queue.assertNotFull({ network: 'a' }).finally(() => order.push(n)))
-    return now() - begin
-  }))
-  t.strictSame(order, [6, 7, 0, 1, 2, 3, 4, 5], 'two before any timer')
-  t.ok(times.slice(0, 6).every(time => time >= 90), `${times.map(Math.round)} ms`)
+  await t.rejects(queue.assertNotFull({ network: 'a' }), { message: 'refused' })
+  const time = now() - begin
+  t.ok(time >= 90, `${Math.round(time)} ms`)
   await runAll()
   await Promise.all(all)
 })
