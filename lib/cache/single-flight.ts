@@ -111,6 +111,7 @@ class Flight<T> implements SharedRead<T>, Growing {
     this.length += bytes
     for (const [index, caller] of this.#callers.entries()) caller.hold(this, index === 0 ? bytes : 0)
     if (this.isWanted()) return
+    // While the driver drops the remaining rows, a caller that joins would get the error.
     this.version = null
     throw new AbortError('No client waits for this body')
   }

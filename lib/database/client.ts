@@ -17,7 +17,10 @@ export interface Database {
   sql: Sql
   /** A pool of one connection for short statements, which must not wait for long statements. */
   shortSql: Sql
-  /** A pool of one connection for the check of /readyz, which may wait for a lock. */
+  /**
+   * A pool of one connection for the check of /readyz. On `sql`, slow statements would make the process look down. On
+   * `shortSql`, a check that waits for the lock of a migration would delay all cached responses.
+   */
   monitor: Sql
   /** The connections of all three pools. */
   connections: Connections

@@ -182,7 +182,7 @@ t.test('1,500 networks that wait for a list are one entry of the queue', async t
   t.ok(app.cache.counts.misses < 5, `${app.cache.counts.misses} reads`)
 })
 
-t.test('An operation whose client has gone while it waits never begins', async t => {
+t.test('An operation whose client has gone while it waits never begins, and its body is not kept', async t => {
   const { app } = await make(t, { DATABASE_POOL_SIZE: '1' })
   const end = new EventEmitter().setMaxListeners(20)
   let begun = 0
@@ -206,6 +206,7 @@ t.test('An operation whose client has gone while it waits never begins', async t
   gone.destroy()
   await closed
   await sleep(200)
+  t.equal(app.queues.operations.waiting, 0, 'dropped before a place is free')
   end.emit('end')
   await Promise.all(running)
   t.equal(begun, RUNNING)

@@ -66,6 +66,13 @@ t.test('GET /readyz returns 503 without a database', async t => {
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
 })
 
+t.test('GET /readyz returns 200 while slow statements use all connections', async t => {
+  const app = await build(t, { DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
+  const slow = Array.from({ length: 3 }, () => app.sql`SELECT pg_sleep(0.8)`.execute())
+  t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200)
+  await Promise.all(slow)
+})
+
 t.test('Probes share a check, which delays no cached response', async t => {
   const app = await build(t)
   t.equal((await inject(app, 'GET', '/clubs')).statusCode, 200)

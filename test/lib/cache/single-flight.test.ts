@@ -130,6 +130,32 @@ t.test('A caller with a version joins a running read that began with the same ve
   t.equal(await late[1], 'third', 'only the last version known when the read began counts')
 })
 
+t.test('A caller does not join a read that no client waits for any more', async t => {
+  const share = singleFlight<string>()
+  const client = { isWaiting: true, admit: <T>({ run }: SharedRead<T>) => run(), join () {}, hold () {} }
+  let fetch!: () => void
+  let drop!: () => void
+  const fetched = new Promise<void>(resolve => { fetch = resolve })
+  const dropped = new Promise<void>(resolve => { drop = resolve })
+  const abandoned = share('a', list(async body => {
+    await fetched
+    try {
+      body.addBytes(1)
+    } finally {
+      await dropped
+    }
+    return 'first'
+  }), client, 'v1')
+  await settle()
+  client.isWaiting = false
+  fetch()
+  await settle()
+  const late = share('a', list(async () => 'second'), ALONE, 'v1')
+  drop()
+  await t.rejects(abandoned, { name: 'AbortError' })
+  t.equal(await late, 'second')
+})
+
 t.test('An error rejects the calls that share the read, and no others', async t => {
   const { begun, read } = startReads()
   const early = read('a')
