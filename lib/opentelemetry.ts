@@ -9,13 +9,6 @@ import { VERSION } from './config.ts'
 import { pathOf } from './http/logger.ts'
 import { SPANS_SECONDS, withTimeout } from './timeout.ts'
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The ids of the request's span, if tracing is on. */
-    span?: { traceId: string, spanId: string } | null
-  }
-}
-
 /** Probes and scrapes come all the time: their spans would only hide others. */
 const UNTRACED = new Set(['/livez', '/readyz', '/metrics'])
 

@@ -1,30 +1,6 @@
 import type { FastifyInstance, FastifyListenOptions } from 'fastify'
 
-import type { Config } from './config.ts'
 import { flushLog, type Logger } from './http/logger.ts'
-import {
-  CONVERSION_SECONDS, HASHING_SECONDS, LOG_FLUSH_SECONDS, PROVIDER_SECONDS, RELEASE_SECONDS, RESPONSE_SECONDS,
-  SPANS_SECONDS,
-} from './timeout.ts'
-
-type Timeouts = Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT' | 'OTEL_EXPORTER_OTLP_ENDPOINT'>
-
-/** Timeouts of a shutdown in seconds. compose.yaml, Dockerfile and docs/run/operate.md contain the default total. */
-export function shutdownTimeouts (config: Timeouts) {
-  const { STOP_DELAY, DATABASE_TIMEOUT, OTEL_EXPORTER_OTLP_ENDPOINT } = config
-  /** The longest operation: a sign-in without a token, or the lookup of a token before other work. */
-  const operation = DATABASE_TIMEOUT +
-    Math.max(PROVIDER_SECONDS, DATABASE_TIMEOUT + Math.max(2 * HASHING_SECONDS, CONVERSION_SECONDS))
-  /** Time from the end of STOP_DELAY until open connections are closed. */
-  const connections = operation + RESPONSE_SECONDS
-  const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? SPANS_SECONDS : 0
-  /**
-   * Time until the process exits by force. After closing connections, it sends spans, closes the pools, stops the
-   * embedded PostgreSQL and flushes the log.
-   */
-  const total = STOP_DELAY + connections + flush + DATABASE_TIMEOUT + RELEASE_SECONDS + LOG_FLUSH_SECONDS
-  return { operation, connections, total }
-}
 
 /** Time within which a second SIGINT belongs to the same Ctrl-C: the service gets it from the terminal and from npm. */
 const SAME_CTRL_C_MS = 500

@@ -1,3 +1,5 @@
+import type { Config } from './config.ts'
+
 // Time limits of the steps of operations and of a stop, in seconds. `shutdownTimeouts` adds them up. A single limit for
 // the whole stop could not say when to close connections, or when to leave PostgreSQL running and still write the log.
 
@@ -12,7 +14,7 @@ export const PROVIDER_SECONDS = 3 * PROVIDER_REQUEST_SECONDS
 export const CONVERSION_SECONDS = 10
 
 /** Sending the response after the operation has ended. */
-export const RESPONSE_SECONDS = 5
+const RESPONSE_SECONDS = 5
 
 /** Sending the last spans, if tracing is on. */
 export const SPANS_SECONDS = 2
@@ -22,6 +24,25 @@ export const RELEASE_SECONDS = 5
 
 /** Writing the waiting log lines, for example to a slow reader. */
 export const LOG_FLUSH_SECONDS = 1
+
+type Timeouts = Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT' | 'OTEL_EXPORTER_OTLP_ENDPOINT'>
+
+/** Timeouts of a shutdown in seconds. compose.yaml, Dockerfile and docs/run/operate.md contain the default total. */
+export function shutdownTimeouts (config: Timeouts) {
+  const { STOP_DELAY, DATABASE_TIMEOUT, OTEL_EXPORTER_OTLP_ENDPOINT } = config
+  /** The longest operation: a sign-in without a token, or the lookup of a token before other work. */
+  const operation = DATABASE_TIMEOUT +
+    Math.max(PROVIDER_SECONDS, DATABASE_TIMEOUT + Math.max(2 * HASHING_SECONDS, CONVERSION_SECONDS))
+  /** Time from the end of STOP_DELAY until open connections are closed. */
+  const connections = operation + RESPONSE_SECONDS
+  const flush = OTEL_EXPORTER_OTLP_ENDPOINT ? SPANS_SECONDS : 0
+  /**
+   * Time until the process exits by force. After closing connections, it sends spans, closes the pools, stops the
+   * embedded PostgreSQL and flushes the log.
+   */
+  const total = STOP_DELAY + connections + flush + DATABASE_TIMEOUT + RELEASE_SECONDS + LOG_FLUSH_SECONDS
+  return { operation, connections, total }
+}
 
 /** Work exceeded its timeout. */
 export class TimeoutError extends Error {

@@ -9,6 +9,13 @@ import { standardOutput } from './log-output.ts'
 import { onEnd } from './request-end.ts'
 import { traceOf } from './trace-context.ts'
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The ids of the request's span, if tracing is on. */
+    span?: { traceId: string, spanId: string } | null
+  }
+}
+
 const SECRETS = ['password', 'token', 'idToken', 'secret', 'authorization', 'cookie', '["set-cookie"]']
 
 /** pino's paths to secrets: in the line, in an object of the line, and in the headers of such an object. */

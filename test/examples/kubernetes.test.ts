@@ -4,7 +4,7 @@ import ts from 'typescript'
 import { parseAllDocuments } from 'yaml'
 
 import { variables } from '#lib/config.js'
-import { shutdownTimeouts } from '#lib/shutdown.js'
+import { shutdownTimeouts } from '#lib/timeout.js'
 import { testConfig } from '../helper.ts'
 import t from '../suite.ts'
 

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
 import { variables } from '#lib/config.js'
-import { shutdownTimeouts } from '#lib/shutdown.js'
+import { shutdownTimeouts } from '#lib/timeout.js'
 import { testConfig } from '../helper.ts'
 import { isInstalled } from '../process.ts'
 import t from '../suite.ts'
