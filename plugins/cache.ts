@@ -3,13 +3,14 @@ import fp from 'fastify-plugin'
 
 import { epochsOf } from '../lib/auth/revoked-tokens.ts'
 import snapshotCache, { type SharedRead, ReplyCaller } from '../lib/cache/index.ts'
+import type { Config } from '../lib/config.ts'
 import { RefusedError } from '../lib/errors.ts'
 
 /**
- * Maximum size of a body, as a fraction of MAX_HELD_BYTES. For a larger body, the operation fails as declared. Without
- * this limit, the budget would close the connections of all clients that want the body.
+ * The maximum size of a body. For a larger body, the operation fails as declared. Without this limit, the budget would
+ * close the connections of all clients that want the body.
  */
-export const LARGEST = 1 / 2
+export const maxBodyBytes = ({ MAX_HELD_BYTES }: Config) => Math.floor(MAX_HELD_BYTES / 2)
 
 /** A reply that reads through the cache: in the queues of admission, and within the memory budget. */
 class LimitedCaller extends ReplyCaller {
@@ -32,7 +33,7 @@ class LimitedCaller extends ReplyCaller {
 
   override hold (body: { readonly length: number }, bytes: number) {
     const { budget, config } = this.#app
-    if (body.length > LARGEST * config.MAX_HELD_BYTES) {
+    if (body.length > maxBodyBytes(config)) {
       throw new RefusedError('The response exceeds half of MAX_HELD_BYTES')
     }
     this.#request.held!.shared = body

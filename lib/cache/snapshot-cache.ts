@@ -97,7 +97,7 @@ export function createSnapshotCache ({
   /** The keys to look up with the next validation. */
   let keys = new Set<string>()
   /** The running validations, oldest first, with their start time in milliseconds. */
-  const unanswered = new Set<{ since: number }>()
+  const validations = new Set<{ since: number }>()
 
   return { readSnapshot, get, counts, bytes: () => entries.calculatedSize }
 
@@ -112,16 +112,16 @@ export function createSnapshotCache ({
       next = undefined
       const andFound = lookUp && keys.size > 0 ? sql`, ${lookUp(sql, [...keys])} AS found` : sql``
       keys = new Set()
-      const asked = { since: performance.now() }
-      const [oldest = asked] = unanswered
-      if (asked.since - oldest.since > timeoutSeconds * 1000) throw new Error('The database does not respond')
+      const validation = { since: performance.now() }
+      const [oldest = validation] = validations
+      if (validation.since - oldest.since > timeoutSeconds * 1000) throw new Error('The database does not respond')
       counts.validations++
-      unanswered.add(asked)
+      validations.add(validation)
       try {
         const [snapshot] = await shortSql<[Snapshot]>`SELECT ${currentId} AS id ${andFound}`
         return snapshot
       } finally {
-        unanswered.delete(asked)
+        validations.delete(validation)
       }
     })
     return next

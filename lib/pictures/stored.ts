@@ -88,11 +88,11 @@ export async function countPictures (sql: Sql) {
 }
 
 /** SQL condition: a picture has been unused for a day. */
-const isPast = (sql: Sql) => sql`unused_since < now() - interval '1 day' AND NOT EXISTS (${pictureUses(sql)})`
+const isLongUnused = (sql: Sql) => sql`unused_since < now() - interval '1 day' AND NOT EXISTS (${pictureUses(sql)})`
 
 /** Counts the pictures that `deleteUnusedPictures` would delete. */
 export async function countUnusedPictures (sql: Sql) {
-  const [{ count }] = await sql<[{ count: number }]>`SELECT count(*)::int FROM pictures WHERE ${isPast(sql)}`
+  const [{ count }] = await sql<[{ count: number }]>`SELECT count(*)::int FROM pictures WHERE ${isLongUnused(sql)}`
   return count
 }
 
@@ -107,7 +107,7 @@ export async function deleteUnusedPictures (sql: Sql, userId?: string) {
     WHERE ${examined} AND (unused_since IS NULL) <> EXISTS (${pictureUses(sql)})
   `
   const { count } = await sql`
-    DELETE FROM pictures WHERE ${examined} AND ${isPast(sql)}
+    DELETE FROM pictures WHERE ${examined} AND ${isLongUnused(sql)}
   `
   return count
 }

@@ -2,13 +2,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { HttpError, RefusedError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
-import { LARGEST } from '../../plugins/cache.ts'
+import { maxBodyBytes } from '../../plugins/cache.ts'
 import { clubsQuery, insertClub } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Clubs with their members and events. */
 const clubs: FastifyPluginAsyncTypebox = async app => {
-  const query: [typeof clubsQuery, number] = [clubsQuery, Math.floor(LARGEST * app.config.MAX_HELD_BYTES)]
+  const query: [typeof clubsQuery, number] = [clubsQuery, maxBodyBytes(app.config)]
 
   app.get('/', {
     schema: schemas.list,

@@ -90,7 +90,7 @@ export async function updateUser (
         club_id = CASE WHEN ${clubId === undefined} THEN users.club_id ELSE ${clubId ?? null} END
       FROM before WHERE users.id = before.id
       RETURNING users.*
-    ), asked AS (${outbox.enqueue('email-verification', emailTo(sql, sql`
+    ), verification AS (${outbox.enqueue('email-verification', emailTo(sql, sql`
       SELECT id FROM changed JOIN before USING (id) WHERE changed.email <> before.email AND ${outbox.canLink}
     `))}), notice AS (${outbox.enqueue('email-changed', sql`
       SELECT id AS user_id, jsonb_build_object('to', before.email) AS data, NULL AS key
