@@ -105,6 +105,9 @@ export const eventFields = {
   createdAt: DateTime,
 }
 
+/** An event within another object; `eventSummary` in lib/database/columns.ts selects it. */
+export const EventSummary = ResponseObject({ id: eventFields.id, title: eventFields.title, date: eventFields.date })
+
 /** One of a few words. */
 export const Enum = <const T extends string>(words: readonly T[], options: SchemaOptions = {}) =>
   Type.Unsafe<T>({ enum: words, ...options })

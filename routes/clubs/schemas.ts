@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  ClubImage, ClubName, DateTime, EmailAddress, EXAMPLE_ID, FirstName, LastName, Message, NullableString, OpaqueId,
+  ClubImage, ClubName, EmailAddress, EventSummary, EXAMPLE_ID, FirstName, LastName, Message, NullableString, OpaqueId,
   ResponseObject, Role,
 } from '../../lib/schemas.ts'
 
@@ -25,11 +25,7 @@ export const list = {
       clubs: Type.Array(ResponseObject({
         ...fields,
         members: Type.Array(ResponseObject({ ...member, role: Role })),
-        events: Type.Array(ResponseObject({
-          id: OpaqueId,
-          title: Type.String({ examples: ['Chess Night'] }),
-          date: DateTime,
-        })),
+        events: Type.Array(EventSummary),
       }, { title: 'Club' })),
     }),
   },

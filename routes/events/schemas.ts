@@ -2,8 +2,8 @@ import { Type } from '@sinclair/typebox'
 
 import {
   ClubCard, Count, DateTime, EmailAddress, Enum, EVENT_EXAMPLES, eventFields, EventNotAllowed, EventNotFound,
-  EXAMPLE_DATE, EXAMPLE_ID, FirstName, FullName, IdParam, LastName, Message, OpaqueId, PageParams, Pagination,
-  RegistrationsNotAllowed, ResponseObject, TextInput, UrlInput,
+  EventSummary, EXAMPLE_DATE, EXAMPLE_ID, FirstName, FullName, IdParam, LastName, Message, OpaqueId, PageParams,
+  Pagination, RegistrationsNotAllowed, ResponseObject, TextInput, UrlInput,
 } from '../../lib/schemas.ts'
 
 const { title: TITLE, description: DESCRIPTION, imageUrl: IMAGE } = EVENT_EXAMPLES
@@ -145,7 +145,7 @@ export const listRegistrations = {
   docsOnly: { params },
   response: {
     200: ResponseObject({
-      event: ResponseObject({ id: OpaqueId, title: Type.String(TITLE), date: DateTime }),
+      event: EventSummary,
       registrations: Type.Array(ResponseObject({
         id: OpaqueId,
         userId: OpaqueId,

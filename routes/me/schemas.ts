@@ -6,9 +6,9 @@ import {
   TOO_MANY_EMAILS, TOO_MANY_FAILURES, TOO_MANY_PASSWORDS, TooManyEmails, TooManyFailures,
 } from '../../lib/auth/rate-limits.ts'
 import {
-  Avatar, ClubName, CurrentUser, DateTime, EmailAddress, EmailInput, Enum, EventNotFound, EXAMPLE_PASSWORD, FirstName,
-  IdParam, LastName, Message, NameInput, NewPassword, NullableString, NullableTextInput, OpaqueId, PictureNotFound,
-  RegistrationsNotAllowed, ResponseObject, RetryAfter, Role, TextInput, Token, Unauthorized,
+  Avatar, ClubName, CurrentUser, DateTime, EmailAddress, EmailInput, Enum, EventNotFound, EventSummary,
+  EXAMPLE_PASSWORD, FirstName, IdParam, LastName, Message, NameInput, NewPassword, NullableString, NullableTextInput,
+  OpaqueId, PictureNotFound, RegistrationsNotAllowed, ResponseObject, RetryAfter, Role, TextInput, Token, Unauthorized,
 } from '../../lib/schemas.ts'
 import { PUBLIC_URL_REQUIRED } from '../../lib/pictures/refusals.ts'
 
@@ -227,7 +227,7 @@ export const sendMessage = {
   summary: 'Send an email to everyone registered for an event',
   description: 'Replies go to your email address if it is verified. Club heads may write about events of their own ' +
     'club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.',
-  docsOnly: { params: Type.Object({ id: IdParam({ description: 'The id of the event.' }) }) },
+  checkedByHandler: { params: Type.Object({ id: IdParam({ description: 'The id of the event.' }) }) },
   body: NewMessage,
   response: {
     202: Message('The message is on its way'),
@@ -263,10 +263,6 @@ const Blog = ResponseObject({
   createdAt: DateTime,
   publishedAt: Type.Union([DateTime, Type.Null()]),
   updatedAt: DateTime,
-})
-
-const EventSummary = ResponseObject({
-  id: OpaqueId, title: Type.String({ examples: ['Chess Night'] }), date: DateTime,
 })
 
 const Registration = ResponseObject({
