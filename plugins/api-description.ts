@@ -19,14 +19,14 @@ declare module 'fastify' {
      * Input that the handler checks itself, as the contract requires. The API description needs it. A route ignores its
      * body unless it has this `body` or a schema for the body, see plugins/json-body.ts.
      */
-    docsOnly?: {
+    checkedByHandler?: {
       body?: TObject | { content: object }
       querystring?: TObject
       params?: TObject
       headers?: TObject
-      /** A response that is never sent. */
-      response?: Record<string, TSchema>
     }
+    /** Responses that are described but never sent, as the contract requires. */
+    neverSent?: Record<string, TSchema>
   }
 
   interface FastifyInstance {
@@ -176,13 +176,13 @@ function withReferences (node: unknown, scope: FastifyInstance): unknown {
 
 /** Completes the schema of a route with information from its path and options. */
 function describeRoute (route: RouteOptions): FastifySchema {
-  const { docsOnly, response: _, description, ...described } = route.schema!
+  const { checkedByHandler, neverSent: _, description, ...described } = route.schema!
   const guard = guardOf(route)
   const roles = guard?.roles.map(role => `\`${role}\``).join(', ')
   return {
     ...!guard && { security: [] },
     ...described,
-    ...docsOnly,
+    ...checkedByHandler,
     ...isPublic(route) && { headers: Revalidation },
     tags: [GROUPS[route.url.split('/')[1]!]?.name ?? ''],
     description: [description, roles && `Roles: ${roles}.`].filter(Boolean).join('\n\n'),
@@ -196,8 +196,8 @@ const isPublic = (route: RouteOptions) => route.config?.cache === 'public'
 /** Returns all responses of a route, including responses that are common to all routes. */
 function responsesOf (route: RouteOptions) {
   const { cacheControl } = route.config ?? {}
-  const { docsOnly, response } = route.schema!
-  const responses: Record<string, TSchema> = { ...docsOnly?.response, ...response as object, '4XX': Refused }
+  const { neverSent, response } = route.schema!
+  const responses: Record<string, TSchema> = { ...neverSent, ...response as object, '4XX': Refused }
   if (isPublic(route)) {
     const headers = { ...ETag, ...cacheControl && { 'Cache-Control': Type.String({ examples: [cacheControl] }) } }
     responses[200] = { ...responses[200]!, headers }

@@ -72,7 +72,7 @@ export default fp(async app => {
 
 /** Tells whether the route describes a body, which its schema or its handler checks. */
 function takesBody ({ routeOptions: { schema } }: FastifyRequest) {
-  return Boolean(schema?.body ?? schema?.docsOnly?.body)
+  return Boolean(schema?.body ?? schema?.checkedByHandler?.body)
 }
 
 function hasBody ({ headers }: FastifyRequest) {

@@ -70,7 +70,7 @@ export const google = {
   summary: 'Sign in with an ID token',
   description: 'You can use this if your app already has an ID token, for example from the button of the identity ' +
     'provider. The first sign-in creates a `STUDENT` account, or links the account with the same email address.',
-  docsOnly: {
+  checkedByHandler: {
     body: Type.Object({
       idToken: Type.String({
         description: 'The ID token. Its audience must be the client id of this service.',
@@ -96,7 +96,7 @@ export const googleStart = {
   description: 'Open this URL in the browser; do not call it with `fetch`. It redirects to the sign-in page of the ' +
     'identity provider. After the sign-in, the browser arrives at `/auth/callback` of your app with `token` and `to` ' +
     'in the query.',
-  docsOnly: {
+  checkedByHandler: {
     querystring: Type.Object({
       redirect: Type.Optional(Type.String({
         description: 'The path in your app to open after the sign-in. The default is `/`.', examples: ['/events'],
@@ -125,7 +125,7 @@ export const googleCallback = {
   operationId: 'finishProviderSignIn',
   summary: 'Finish a sign-in with the identity provider',
   description: 'The identity provider redirects the browser here. Apps do not call it. Errors are plain text.',
-  docsOnly: {
+  checkedByHandler: {
     querystring: Type.Object({
       code: Type.String({ description: 'The authorization code.' }),
       state: Type.String({ description: 'The state from the start of the sign-in.' }),

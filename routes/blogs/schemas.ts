@@ -55,7 +55,7 @@ export const read = {
     'author or of an admin.',
   // A token is optional.
   security: [{}, { bearerAuth: [] }] as Record<string, string[]>[],
-  docsOnly: { params },
+  checkedByHandler: { params },
   response: {
     200: ResponseObject({ blog: BlogWithAuthor }),
     403: Message('You are not allowed to view this blog'),

@@ -36,7 +36,7 @@ export const create = {
   summary: 'Create a club',
   description: 'The club head becomes a member of the club and gets the role `CLUB_HEAD`. The role applies from ' +
     'their next sign-in. Returns 500 if the name is taken or the user already leads a club.',
-  docsOnly: {
+  checkedByHandler: {
     body: Type.Object({
       name: Type.String({ description: 'The name must be unique.', examples: ClubName.examples }),
       description: Type.String(DESCRIPTION),

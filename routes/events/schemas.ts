@@ -113,7 +113,7 @@ export const register = {
   summary: 'Register for an event',
   description: 'You can also register for past events. A registration cannot be cancelled. Returns 500 if the event ' +
     'does not exist.',
-  docsOnly: { params: Type.Object({ eventId: IdParam({ description: 'The id of the event.' }) }) },
+  checkedByHandler: { params: Type.Object({ eventId: IdParam({ description: 'The id of the event.' }) }) },
   response: {
     201: ResponseObject({
       registration: ResponseObject({
@@ -142,7 +142,7 @@ export const listRegistrations = {
   summary: 'List an event\'s registrations',
   description: 'The newest registration comes first. Club heads may see registrations for events of their own club. ' +
     'Admins may see all registrations.',
-  docsOnly: { params },
+  checkedByHandler: { params },
   response: {
     200: ResponseObject({
       event: EventSummary,

@@ -23,7 +23,7 @@ export const club = {
   operationId: 'getClubCalendar',
   summary: 'Subscribe to a club\'s events',
   description: 'Returns a calendar of the club\'s events since 1900.',
-  docsOnly: { params: Type.Object({ id: IdParam({ description: 'The id of the club.' }) }) },
+  checkedByHandler: { params: Type.Object({ id: IdParam({ description: 'The id of the club.' }) }) },
   response: { 200: Calendar, 404: Message('Club not found') },
 }
 
@@ -32,7 +32,7 @@ export const own = {
   summary: 'Subscribe to your events',
   description: 'Returns a calendar of the events since 1900 that you registered for. `POST /me/calendar` creates the ' +
     'link. The link contains its own token, so the request needs no `Authorization` header.',
-  docsOnly: {
+  checkedByHandler: {
     params: Type.Object({ token: IdParam({ description: 'The token in the link.', examples: [TOKEN] }) }),
   },
   response: { 200: Calendar, 404: Message('Calendar not found') },

@@ -20,7 +20,7 @@ export const watch = {
   description: 'Returns a stream of server-sent events, which browsers read with `EventSource`. The service sends an ' +
     'event for each list when the stream opens, and when the list changes. Then get the list. The id of an event ' +
     'contains the entity tags that you know, so after a gap you hear of the lists that have changed in between.',
-  docsOnly: {
+  checkedByHandler: {
     querystring: Type.Object({ list: Type.Array(List, { minItems: 1, maxItems: MAX_LISTS }) }),
     headers: Type.Object({
       'last-event-id': Type.Optional(Type.String({ description: 'The id of the last event. `EventSource` sends it.' })),

@@ -42,7 +42,7 @@ export const like = {
   summary: 'Like or unlike a mentor',
   description: 'Adds your like, or removes it if you already like the mentor. So do not repeat this request after ' +
     'an error.',
-  docsOnly: { params: Type.Object({ mentorId: IdParam({ description: 'The id of the mentor.' }) }) },
+  checkedByHandler: { params: Type.Object({ mentorId: IdParam({ description: 'The id of the mentor.' }) }) },
   response: {
     200: ResponseObject({
       message: Enum([LIKED, UNLIKED]),

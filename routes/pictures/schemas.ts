@@ -7,7 +7,7 @@ export const read = {
   summary: 'Get a picture',
   description: 'Anyone with the URL can load the picture. Browsers and CDNs keep it for a year, because it never ' +
     'changes.',
-  docsOnly: {
+  checkedByHandler: {
     params: Type.Object({ id: IdParam({ description: 'The id of the picture.' }) }),
     querystring: Type.Object({
       width: Type.Optional(Type.String({

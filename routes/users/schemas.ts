@@ -138,12 +138,8 @@ export const removeFromClub = {
   description: 'This always returns 400. Use `PUT /users/{id}` with `clubId: null` instead.',
   deprecated: true,
   params,
-  docsOnly: {
-    params: userParams,
-    response: {
-      200: { ...Message('User removed from club successfully'), description: 'Never sent' },
-    },
-  },
+  checkedByHandler: { params: userParams },
+  neverSent: { 200: { ...Message('User removed from club successfully'), description: 'Never sent' } },
 }
 
 export const remove = {

@@ -107,7 +107,7 @@ t.test('Parameters follow from the path, whether or not the route validates them
   }
 })
 
-t.test('docsOnly describes input that the handler validates itself', async t => {
+t.test('checkedByHandler describes input that the handler validates itself', async t => {
   const bodyOf = (url: string) => operation('POST', url).requestBody?.content['application/json']?.schema
   t.strictSame(bodyOf('/clubs'), { $ref: '#/components/schemas/NewClub' })
   t.strictSame(bodyOf('/auth/google'), { $ref: '#/components/schemas/IdToken' })
@@ -227,9 +227,9 @@ t.test('The examples can be sent as they are to a service with the demo data', a
     const role = roles?.includes('CLUB_HEAD') ? 'head' : roles?.includes('ADMIN') ? 'admin' : undefined
     const student = exampleOf(login.schema.body as TSchema) as { email: string, password: string }
     const token = roles && await signIn(role ? { ...student, email: `${role}@demo.example.org` } : student)
-    const { docsOnly, ...schema } = route.schema
+    const { checkedByHandler, ...schema } = route.schema
     const exampleFor = (part: 'params' | 'querystring' | 'body') => {
-      const described = (schema[part] ?? docsOnly?.[part]) as TSchema | undefined
+      const described = (schema[part] ?? checkedByHandler?.[part]) as TSchema | undefined
       return described?.properties && exampleOf(described) as Record<string, string>
     }
     const path = route.url.replace(/:(\w+)/g, (_, name: string) => exampleFor('params')![name]!)

@@ -38,7 +38,7 @@ export const upload = {
     'and removes all metadata, for example the place where a photo was taken. Use the `url` of the response as ' +
     '`imageUrl`, or pass the `id` as `avatar` to `PUT /me/profile`. The service deletes pictures that are unused for ' +
     'a day.',
-  docsOnly: {
+  checkedByHandler: {
     // The format of OpenAPI 3.0, because generators of clients know no other.
     body: {
       content: Object.fromEntries(PICTURE_TYPES.map(type => [type, { schema: { type: 'string', format: 'binary' } }])),
@@ -76,7 +76,7 @@ export const remove = {
     'Then the avatar of its owner becomes `null`, and so does the `imageUrl` of the posts of its owner. Everything ' +
     'else keeps the URL, which gets a 404 from then on: texts of posts, posts of other users, events, clubs, mentors ' +
     'and testimonials. Admins may delete any picture. Browsers and CDNs may show a deleted picture for up to a year.',
-  docsOnly: {
+  checkedByHandler: {
     params: Type.Object({ id: IdParam({ description: 'The id of the picture.' }) }),
     querystring: Type.Object({
       force: Type.Optional(Type.String({ description: '`true` also deletes a picture in use.', examples: ['true'] })),
