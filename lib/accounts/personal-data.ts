@@ -3,6 +3,7 @@ import type { Sql } from 'postgres'
 import { type ReadBatch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
 import { comes } from '../agenda/seats.ts'
 import { avatarOf } from '../database/columns.ts'
+import { preferences } from '../email/notifications.ts'
 
 /** A row as JSON. */
 interface Item {
@@ -61,12 +62,7 @@ async function findUser (sql: Sql, userId: string, picturesUrl: string | null) {
         'calendar', (
           SELECT json_build_object('createdAt', iso8601(created_at)) FROM calendar_tokens WHERE user_id = users.id
         ),
-        'notifications', (
-          SELECT json_build_object(
-            'registration', registration, 'eventChanged', event_changed, 'eventCancelled', event_cancelled,
-            'eventReminder', event_reminder, 'eventMessage', event_message, 'blogDecision', blog_decision
-          ) FROM notifications WHERE user_id = users.id
-        ),
+        'notifications', (SELECT ${preferences(sql)} FROM notifications WHERE user_id = users.id),
         'tokens', (
           SELECT json_build_object('revokedAt', iso8601(revoked_at)) FROM revoked_tokens WHERE user_id = users.id
         )

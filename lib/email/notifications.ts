@@ -1,3 +1,5 @@
+import type { TransactionSql } from 'postgres'
+
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import { toColumn } from '../database/columns.ts'
@@ -25,6 +27,15 @@ export const isNotification = (template: string): template is NotificationTempla
 
 /** The column of the switch of a template in the table `notifications`. */
 export const columnOf = (template: NotificationTemplate) => toColumn(NOTIFICATIONS[template])
+
+/** SQL: the email preferences in the current row of `notifications` as JSON. Without a row, all are on. */
+export const preferences = (sql: Sql | TransactionSql) => sql`
+  json_build_object(
+    'registration', coalesce(registration, true), 'eventChanged', coalesce(event_changed, true),
+    'eventCancelled', coalesce(event_cancelled, true), 'eventReminder', coalesce(event_reminder, true),
+    'eventMessage', coalesce(event_message, true), 'blogDecision', coalesce(blog_decision, true)
+  )
+`
 
 /** SQL condition: whether the current row of `users` gets emails of this template. */
 export const isNotified = (sql: Sql, template: NotificationTemplate) => sql`

@@ -7,14 +7,16 @@ import { isManagedBy } from '../../lib/accounts/permissions.ts'
 import { comingTo } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { profileColumns } from '../../lib/database/columns.ts'
+import { profileColumns, toColumns } from '../../lib/database/columns.ts'
 import { HttpError } from '../../lib/errors.ts'
-import { isNotified } from '../../lib/email/notifications.ts'
+import { isNotified, preferences } from '../../lib/email/notifications.ts'
 import { emailTo } from '../../lib/email/outbox.ts'
 import type { CurrentUser } from '../../lib/schemas.ts'
 import { INVALID } from '../../plugins/auth.ts'
 import type { Outbox } from '../../plugins/email.ts'
-import type { createCalendar, EventMessage, listNotifications, Notifications, readAccount } from './schemas.ts'
+import {
+  type createCalendar, type EventMessage, type listNotifications, NOTIFICATIONS, type Notifications, type readAccount,
+} from './schemas.ts'
 
 type Calendar = Static<typeof createCalendar.response[201]>['calendar']
 
@@ -170,45 +172,24 @@ export const notificationsQuery = (
   sql: Sql, userId: string, reminderHours: number
 ): CachedQuery<Body<typeof listNotifications>> => ({
   fields: sql`
-    SELECT json_build_object(
-      'registration', coalesce(registration, true),
-      'eventChanged', coalesce(event_changed, true),
-      'eventCancelled', coalesce(event_cancelled, true),
-      'eventReminder', coalesce(event_reminder, true),
-      'eventMessage', coalesce(event_message, true),
-      'blogDecision', coalesce(blog_decision, true)
-    ) AS notifications,
+    SELECT ${preferences(sql)} AS notifications,
     CASE WHEN ${isNotified(sql, 'event-reminder')} THEN nullif(${reminderHours}::int, 0) END AS "reminderHours"
     FROM users LEFT JOIN notifications ON user_id = users.id WHERE users.id = ${userId}
   `,
 })
 
 /** Changes the given email preferences. Returns all preferences; `undefined` for an unknown user. */
-export async function setNotifications (sql: Sql, userId: string, wanted: Partial<Notifications>) {
-  const {
-    registration = null, eventChanged = null, eventCancelled = null, eventReminder = null, eventMessage = null,
-    blogDecision = null,
-  } = wanted
-  const [notifications] = await sql<Notifications[]>`
-    INSERT INTO notifications AS known (
-      user_id, registration, event_changed, event_cancelled, event_reminder, event_message, blog_decision
-    )
-    SELECT
-      id, coalesce(${registration}, true), coalesce(${eventChanged}, true), coalesce(${eventCancelled}, true),
-      coalesce(${eventReminder}, true), coalesce(${eventMessage}, true), coalesce(${blogDecision}, true)
-    FROM users WHERE id = ${userId} FOR KEY SHARE
-    ON CONFLICT (user_id) DO UPDATE SET
-      registration = coalesce(${registration}, known.registration),
-      event_changed = coalesce(${eventChanged}, known.event_changed),
-      event_cancelled = coalesce(${eventCancelled}, known.event_cancelled),
-      event_reminder = coalesce(${eventReminder}, known.event_reminder),
-      event_message = coalesce(${eventMessage}, known.event_message),
-      blog_decision = coalesce(${blogDecision}, known.blog_decision)
-    RETURNING
-      registration, event_changed AS "eventChanged", event_cancelled AS "eventCancelled",
-      event_reminder AS "eventReminder", event_message AS "eventMessage", blog_decision AS "blogDecision"
-  `
-  return notifications
+export function setNotifications (sql: Sql, userId: string, wanted: Partial<Notifications>) {
+  const columns = { ...toColumns(wanted, NOTIFICATIONS), user_id: userId }
+  return sql.begin(async sql => {
+    const { count } = await sql`SELECT FROM users WHERE id = ${userId} FOR KEY SHARE`
+    if (count === 0) return undefined
+    const [{ notifications }] = await sql<[{ notifications: Notifications }]>`
+      INSERT INTO notifications ${sql(columns)} ON CONFLICT (user_id) DO UPDATE SET ${sql(columns)}
+      RETURNING ${preferences(sql)} AS notifications
+    `
+    return notifications
+  })
 }
 
 /**
