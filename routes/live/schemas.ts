@@ -8,9 +8,13 @@ export const MAX_LISTS = 8
 export const NOT_A_LIST = 'The lists must be one to eight public lists, such as /events?limit=12'
 export const TOO_MANY = 'Too many clients listen. Please try again later'
 
+/** The lists that can be watched: the routes with `config.list`. */
+export const LISTS = ['/agenda', '/blogs', '/clubs', '/events', '/mentors', '/testimonials']
+const PATHS = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(LISTS.map(list => `\`${list}\``))
+
 const List = Type.String({
-  description: 'The path of a public list with its query, URL-encoded: `/agenda`, `/blogs`, `/clubs`, ' +
-    '`/events`, `/mentors` or `/testimonials`. Repeat the parameter for further lists.',
+  description: `The path of a public list with its query, URL-encoded: ${PATHS}. Repeat the parameter for further ` +
+    'lists.',
   examples: ['/events?limit=12'],
 })
 

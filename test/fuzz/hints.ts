@@ -3,6 +3,7 @@ import { type TSchema, Type } from '@sinclair/typebox'
 import fc, { type Arbitrary } from 'fast-check'
 
 import { NullableTextInput, TextInput } from '#lib/schemas.js'
+import { LISTS } from '#routes/live/schemas.js'
 import { PNG } from '../fixtures.ts'
 import type { Operation, Schema } from './operations.ts'
 import type { Known } from './values.ts'
@@ -48,9 +49,7 @@ const TABLES_OF_PATHS: Record<string, string> = { agenda: 'events', seats: 'even
 const lists = fc.oneof(
   {
     weight: 20,
-    arbitrary: fc.constantFrom(
-      '/agenda', '/agenda?limit=3', '/blogs', '/clubs', '/events?page=2&limit=3', '/events?limit=-1', '/mentors',
-      '/testimonials'),
+    arbitrary: fc.constantFrom(...LISTS, '/agenda?limit=3', '/events?page=2&limit=3', '/events?limit=-1'),
   },
   { weight: 1, arbitrary: fc.oneof(fc.constantFrom('/agenda?cursor=x', '/users', ''), fc.webPath()) })
 

@@ -5,7 +5,9 @@ import type { FastifyInstance } from 'fastify'
 import postgres from 'postgres'
 
 import { driverOptions } from '#lib/database/client.js'
-import { build, insert } from '../helper.ts'
+import { LISTS } from '#routes/live/schemas.js'
+import { assertComplete } from '../assertions.ts'
+import { build, buildWithRoutes, insert } from '../helper.ts'
 import { currentRun } from '../run.ts'
 import t, { type Test } from '../suite.ts'
 
@@ -78,8 +80,10 @@ t.test('GET /live tells the entity tag of each list, then each change of a list'
 })
 
 t.test('GET /live watches every public list', async t => {
-  const app = await build(t)
-  const lists = ['/agenda?limit=4', '/blogs', '/clubs', '/events', '/mentors', '/testimonials?page=2&limit=3']
+  const { app, routes } = await buildWithRoutes(t)
+  const watchable = routes.filter(({ config }) => config?.list).map(({ url }) => url)
+  assertComplete(t, LISTS, watchable, 'LISTS in routes/live/schemas.ts')
+  const lists = LISTS.map(list => `${list}?limit=3`)
   const { first } = await watch(t, app, lists)
   t.strictSame((await first()).etags, await Promise.all(lists.map(list => etagOf(app, list))))
 })
