@@ -109,6 +109,7 @@ export function createPools (
       // Without prepared statements, a pooler may assign another server connection after each statement.
       ...!config.DATABASE_PREPARE && { max_pipeline: 0 },
       fetch_types: false,
+      // Otherwise, `connections` closes an unused connection a few seconds later, and counts it as silent.
       idle_timeout: IDLE_TIMEOUT_SECONDS,
       // The types of the driver omit this option.
       ...timeoutSeconds > 0 && { socket: connections.connect },

@@ -126,7 +126,8 @@ export class Sender {
     const share = this.#config.MAIL_RATE * this.#times.turn / 60_000
     this.#allowance = Math.min(this.#allowance, Math.max(share, 1)) + share
     const { account, bulk, batch, reminder } = await findWork(this.#shortSql, REMINDER_HOURS)
-    // Batches are written every other turn, so that existing emails do not wait for them.
+    // Batches are written every other turn. Otherwise, a new password would wait until the reminders of all events are
+    // written, 20 events per second.
     this.#hasWritten = !this.#hasWritten && (reminder || (batch && !bulk && this.#countBulk() === 0))
     if (this.#hasWritten) {
       if (reminder) await writeReminders(this.#sql, REMINDER_HOURS)

@@ -39,8 +39,6 @@ export function createHttpServer (config: Config, listener: RequestListener) {
     requireHostHeader: false,
   }, (request, response) => {
     const { socket } = request
-    // Node may already have parsed further requests in the same packet.
-    if (socket.destroyed) return
     if (request.rawHeaders.length > 2 * MAX_HEADERS) {
       sendClientError({ code: 'HPE_HEADER_OVERFLOW' }, socket)
       return

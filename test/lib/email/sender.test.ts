@@ -14,7 +14,7 @@ import { backoffSeconds, Sender } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
 import type { Transport } from '#lib/email/delivery.js'
 import { createTransport } from '#lib/email/transport.js'
-import { build, person, testConfig } from '../../helper.ts'
+import { build, insert, person, testConfig } from '../../helper.ts'
 import { percentile } from '../../statistics.ts'
 import { type MailServer, messageIdOf, startMailServer } from '../../smtp.ts'
 import t, { type Test } from '../../suite.ts'
@@ -363,6 +363,21 @@ t.test('Emails that are claimed and not begun are released', async t => {
   finish!()
   await stopped
   t.strictSame((await states()).sort(), [...Array(9).fill('pending'), 'sent'], 'a stop gives up others')
+})
+
+t.test('Reminders of many events do not delay emails about an account', async t => {
+  const club = await insert(app, 'clubs')
+  await sql`
+    INSERT INTO events (title, description, date, club_id)
+    SELECT 'Event', 'Soon', now() + interval '1 hour', ${club} FROM generate_series(1, 100)
+  `
+  const ada = await person(app, 'STUDENT')
+  await enqueue(ada.id)
+  startSender(t, await startMailServer(t), { turn: 100 })
+  await all('sent')
+  const [{ count }] = await sql<[{ count: number }]>`SELECT count(*)::int FROM event_reminders`
+  t.ok(count < 100, `${count} events were first`)
+  await sql`DELETE FROM events`
 })
 
 t.test('Bulk emails leave a connection to emails about an account', async t => {
