@@ -4,7 +4,6 @@ import type { FastifyBaseLogger } from 'fastify'
 
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
-import { retryConflict } from '../database/conflicts.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
 import type { Delivery, Transport } from './delivery.ts'
 import { findWork, writeEmails, writeReminders } from './batches.ts'
@@ -108,6 +107,7 @@ export class Sender {
         await this.#turn()
         isFailing = false
       } catch (error) {
+        // The next turn tries again, for example after a deadlock.
         if (!isFailing) this.#log.error({ err: error }, 'Cannot read or write the outbox')
         isFailing = true
       }
@@ -145,13 +145,13 @@ export class Sender {
   async #exchange (limits: ClaimLimits) {
     const outcomes = [...this.#outcomes]
     if (outcomes.length + limits.account + limits.bulk === 0) return
-    const { claimed } = await retryConflict(() => this.#sql.begin(async sql => {
+    const { claimed } = await this.#sql.begin(async sql => {
       if (outcomes.length > 0) {
         await recordOutcomes(sql, outcomes)
         await deleteOldEmails(sql)
       }
       return { claimed: limits.account + limits.bulk > 0 ? await claimEmails(sql, limits) : [] }
-    }))
+    })
     this.#outcomes.splice(0, outcomes.length)
     this.#waiting = claimed
     this.#allowance -= claimed.filter(({ template }) => BULK.has(template)).length

@@ -39,8 +39,6 @@ export class SmtpTransport implements Transport {
       tls: { rejectUnauthorized: searchParams.get('tls') !== 'unverified' },
       // Strict servers refuse the default of machines without a domain, which is an IP address in brackets.
       name: senderOf(config).domain,
-      // Retries once if the server has closed an idle connection.
-      maxRequeues: 1,
       idleTimeout: times.idle,
       connectionTimeout: times.connect,
       greetingTimeout: times.connect,

@@ -53,7 +53,10 @@ const TICK_MS = 500
 /** Number of ticks between two comments: 15 seconds. Many proxies close connections that are silent for 30 seconds. */
 const TICKS_PER_COMMENT = 30
 
-/** Time after which clients connect again if this process stops, at random. At once, they would be a flood. */
+/**
+ * Time after which clients connect again if this process stops, at random. If 1,000 clients connected at once, others
+ * would wait for 500 to 1,000 ms, instead of 90 ms.
+ */
 const RETRY_MS = { least: 1000, most: 3000 }
 
 /** Number of clients that are told in a turn of the event loop, because 100 messages take about 2 ms. */
