@@ -54,11 +54,11 @@ export default fp(async app => {
     if (!timingSafeEqual(digest(token), expected)) throw new HttpError(401, 'Metrics token required')
     return reply.type(registry.contentType).send(await registry.metrics())
   })
-}, { name: 'metrics', dependencies: ['database', 'cache', 'budget', 'email', 'live'] })
+}, { name: 'metrics', dependencies: ['database', 'admission', 'cache', 'budget', 'email', 'live'] })
 
 /** Creates the metrics of the process and of other plugins, and the histogram of requests. */
 async function createMetrics (app: FastifyInstance) {
-  const { cache, sql, database: { connections }, outbox, budget, live, config } = app
+  const { cache, sql, database: { connections }, queues, outbox, budget, live, config } = app
   const poolSize = config.DATABASE_POOL_SIZE
   // Loaded here because the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
@@ -80,6 +80,11 @@ async function createMetrics (app: FastifyInstance) {
     () => connections.silent)
   counter('database_connections_stray_total',
     'Connections closed because a statement ran in the transaction of a different caller', () => connections.stray)
+
+  for (const [name, queue] of Object.entries(queues)) {
+    gauge(`${name}_running`, `Places that are taken in the queue of ${name}`, () => queue.running)
+    gauge(`${name}_waiting`, `Entries that wait in the queue of ${name}`, () => queue.waiting)
+  }
 
   gauge('password_hashes_running', 'Passwords being hashed or verified', () => hashingStats().running)
   gauge('password_hashes_waiting', 'Passwords waiting to be hashed or verified', () => hashingStats().waiting)

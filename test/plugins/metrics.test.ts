@@ -142,6 +142,23 @@ t.test('Gauges count the connections of the pool, and the passwords that are has
   })
 })
 
+t.test('The queues of the database are shown', async t => {
+  // One place for lists.
+  const { app } = await listen(t, { DATABASE_POOL_SIZE: '4' })
+  const { port } = app.server.address() as AddressInfo
+  const requests: Promise<unknown>[] = []
+  await app.sql.begin(async sql => {
+    await sql`LOCK TABLE clubs`
+    for (const path of ['/clubs', '/mentors']) {
+      requests.push(once(get({ port, path }).on('response', buffer), 'response'))
+    }
+    while ((await scrape(app)).lists_waiting !== '1') await sleep(10)
+    t.match(await scrape(app), { lists_running: '1', operations_running: '0', operations_waiting: '0' })
+  })
+  await Promise.all(requests)
+  t.match(await scrape(app), { lists_running: '0', lists_waiting: '0' })
+})
+
 t.test('A request whose client has gone counts as 499', async t => {
   const { app } = await listen(t)
   const { port } = app.server.address() as AddressInfo
