@@ -21,17 +21,25 @@ export const runsUntil = (sql: Sql | TransactionSql, date = sql`events.date`) =>
   coalesce(${endOf(sql, date)}, ${date} + ${DURATION}::interval)
 `
 
-/** SQL: the number of people who come to an event. */
-export const comingCount = (sql: Sql) => sql`(
-  ${registrationCount(sql)} -
+/** SQL query: the number of registered people who do not come to an event. */
+const declineCount = (sql: Sql) => sql`
   (SELECT coalesce(sum(count), 0) FROM event_decline_counts WHERE event_id = events.id)
-)`
+`
 
-/** An event with its club and the public details. Needs `clubs` and `withDetails`. */
+/** SQL: the number of people who come to an event. */
+export const comingCount = (sql: Sql) => sql`(${registrationCount(sql)} - ${declineCount(sql)})`
+
+/** SQL joins: the numbers of people who registered for each event, and who do not come. */
+export const withCounts = (sql: Sql) => sql`
+  CROSS JOIN LATERAL ${registrationCount(sql)} AS registration_count (registered)
+  CROSS JOIN LATERAL ${declineCount(sql)} AS decline_count (declined)
+`
+
+/** An event with its club and the public details. Needs `clubs`, `withDetails` and `withCounts`. */
 export const agendaColumns = (sql: Sql) => sql`
-  ${eventColumns(sql)}, ${registrationCount(sql)} AS "registrationCount", ${comingCount(sql)} AS "comingCount",
+  ${eventColumns(sql)}, registered AS "registrationCount", registered - declined AS "comingCount",
   iso8601(${endOf(sql)}) AS "endsAt", place, online_url IS NOT NULL AS "hasOnlineUrl", capacity,
-  CASE WHEN capacity IS NOT NULL THEN greatest(capacity - ${comingCount(sql)}, 0) END AS "seatsLeft"
+  CASE WHEN capacity IS NOT NULL THEN greatest(capacity - registered + declined, 0) END AS "seatsLeft"
 `
 
 /** An event with its club for calendars, see lib/icalendar.ts. Needs `clubs` and `withDetails`. */

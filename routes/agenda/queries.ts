@@ -1,7 +1,9 @@
 import type { Static } from '@sinclair/typebox'
 
 import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
-import { agendaColumns, cancelledEvent, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
+import {
+  agendaColumns, cancelledEvent, knownEvent, runsUntil, withCounts, withDetails,
+} from '../../lib/agenda/details.ts'
 import { changeSeats, seatsOf } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
@@ -54,7 +56,7 @@ export function agendaQuery (
       rows: sql`
         SELECT ${agendaColumns(sql)}
         FROM (${page} LIMIT ${limit}) AS page
-          JOIN events USING (id) JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
+          JOIN events USING (id) JOIN clubs ON clubs.id = club_id ${withDetails(sql)} ${withCounts(sql)}
         ORDER BY events.date, events.id
       `,
     },
@@ -72,7 +74,8 @@ export function agendaQuery (
 export const agendaEventQuery = (sql: Sql, id: string): CachedQuery<Body<typeof get>> => ({
   fields: sql`
     SELECT row_to_json(event) AS event FROM (
-      SELECT ${agendaColumns(sql)} FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
+      SELECT ${agendaColumns(sql)}
+      FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} ${withCounts(sql)}
       WHERE events.id = ${id}
     ) AS event
   `,
@@ -82,7 +85,7 @@ export const agendaEventQuery = (sql: Sql, id: string): CachedQuery<Body<typeof 
 const managedEvent = (sql: Sql, user: User, id: string) => sql`
   SELECT row_to_json(event) AS event FROM (
     SELECT ${agendaColumns(sql)}, online_url AS "onlineUrl"
-    FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
+    FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} ${withCounts(sql)}
     WHERE events.id = ${id} AND ${isManagedBy(sql, user)}
   ) AS event
 `
@@ -197,6 +200,7 @@ export function insertCopies (sql: Sql, user: User, id: string, dates: string[])
       SELECT row_to_json(event) AS event FROM (
         SELECT ${agendaColumns(sql)}
         FROM copied AS events JOIN clubs ON clubs.id = club_id LEFT JOIN event_details ON event_id = ${id}
+          ${withCounts(sql)}
         ORDER BY events.date
       ) AS event
     `

@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
-import { agendaColumns, withDetails } from '../../../lib/agenda/details.ts'
+import { agendaColumns, withCounts, withDetails } from '../../../lib/agenda/details.ts'
 import { changeSeats, comes, withSeat } from '../../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
@@ -18,6 +18,7 @@ const seatsOfUser = (sql: Sql, userId: string) => sql`
     JOIN events ON events.id = registrations.event_id
     JOIN clubs ON clubs.id = club_id
     ${withDetails(sql)}
+    ${withCounts(sql)}
     ${withSeat(sql)}
   WHERE user_id = ${userId}
 `
