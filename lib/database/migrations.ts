@@ -26,7 +26,10 @@ const CONNECT_TIMEOUT_SECONDS = 5
  */
 const LOCK_TIMEOUT_MS = 500
 
-/** Pauses between attempts to get a lock. Each pause is twice as long as the previous pause. */
+/**
+ * Pauses between attempts to get a lock. Each pause is twice as long as the previous pause. With pauses of a second,
+ * operations on the table would wait for a third of the time.
+ */
 const PAUSES_MS = { first: 1000, longest: 30_000 }
 
 /** SQLSTATEs that trigger a retry: lock_not_available and deadlock_detected. */

@@ -71,9 +71,6 @@ export const dueEmails = (sql: Sql | TransactionSql, bulk: boolean) => sql`
 const secretTokenHash = (sql: Sql | TransactionSql) =>
   sql`translate(encode(sha256(convert_to(token, 'UTF8')), 'base64'), '+/=', '-_')`
 
-/** Number of candidates per claimed email, because other senders may claim the first candidates at the same time. */
-const CANDIDATES = 10
-
 /**
  * Claims emails. Emails about accounts are claimed round robin by network. Each claim of a notification creates a new
  * unsubscribe token and revokes the previous token.
@@ -86,7 +83,7 @@ export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }:
     WITH candidates AS (
       SELECT id, row_number() OVER (PARTITION BY network ORDER BY due_at, id) AS turn
       FROM emails WHERE ${dueEmails(sql, false)}
-      ORDER BY turn, due_at LIMIT ${CANDIDATES * account}
+      ORDER BY turn, due_at LIMIT ${account}
     ), account_emails AS (
       SELECT emails.id FROM emails JOIN candidates USING (id) JOIN users ON users.id = user_id
       WHERE ${dueEmails(sql, false)} ORDER BY turn, due_at LIMIT ${account} ${lock}

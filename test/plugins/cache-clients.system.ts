@@ -86,7 +86,7 @@ t.test('headers that never end close their connections, and neither those of oth
     return socket
   })
   const request = 'GET /livez HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n'
-  const others = [...open('127.0.0.6', 100, request), ...open('127.0.0.5', 10, request)]
+  const others = [...open('127.0.0.6', 150, request), ...open('127.0.0.5', 10, request)]
   await Promise.all(others.map(socket => once(socket, 'data')))
   for (let n = 0; n < 3; n++) {
     const { closed } = app.budget

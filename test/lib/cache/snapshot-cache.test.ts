@@ -1,5 +1,7 @@
 // Tries to make the cache stale. Only this file writes to this server: commits of other tests would invalidate entries,
 // and hide a stale one.
+import { setTimeout as sleep } from 'node:timers/promises'
+
 import fc from 'fast-check'
 import postgres from 'postgres'
 
@@ -73,6 +75,18 @@ function start (t: Test, { maxBytes = ROOMY, sql = connect(t, 4), shortSql = con
     return value as number
   }
 }
+
+test('While a validation exceeds the timeout, others fail at once', async t => {
+  const shortSql = connect(t, 1)
+  const cache = createSnapshotCache({ sql: connect(t, 1), shortSql, maxBytes: ROOMY, timeoutSeconds: 0.1 })
+  const slow = shortSql`SELECT pg_sleep(1)`.execute()
+  const first = cache.readSnapshot()
+  await sleep(200)
+  await t.rejects(cache.readSnapshot(), { message: 'The database does not respond' })
+  await slow
+  t.ok(await first)
+  t.ok(await cache.readSnapshot())
+})
 
 test('A body is served from memory until something is committed', async t => {
   const instance = start(t)

@@ -365,6 +365,20 @@ t.test('Emails that are claimed and not begun are released', async t => {
   t.strictSame((await states()).sort(), [...Array(9).fill('pending'), 'sent'], 'a stop gives up others')
 })
 
+t.test('A stop does not wait for a mail server that does not answer', async t => {
+  const server = await startMailServer(t)
+  server.fault = () => ({ stage: 'response', silent: true })
+  const { id } = await person(app)
+  await enqueue(id)
+  const { sender } = startSender(t, server)
+  await until(async () => (await sql`SELECT FROM emails WHERE attempts = 1`).length === 1)
+  await sleep(100)
+  const begin = performance.now()
+  await sender.stop()
+  const time = performance.now() - begin
+  t.ok(time < 2500, `${time} ms`)
+})
+
 t.test('Reminders of many events do not delay emails about an account', async t => {
   const club = await insert(app, 'clubs')
   await sql`
