@@ -62,7 +62,8 @@ export function createPictureStore (sql: Sql, config: Config, convert: Convert) 
       // Otherwise, uploads beyond the quota would cost a conversion each.
       await assertRoom(sql, userId, quota, 1)
     })
-    // The memory budget does not count the bytes of a client that has gone.
+    // The memory budget does not count the bytes of a client that has gone, so they do not wait.
+    if (signal.aborted) throw tooManyUploads()
     const onAbort = () => queue.dropUnwanted()
     signal.addEventListener('abort', onAbort)
     const convertBytes = () => convert(bytes, MAX_PICTURE_BYTES)

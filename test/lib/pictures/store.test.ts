@@ -16,8 +16,12 @@ t.test('An upload whose client has gone leaves the queue at once', async t => {
     begin()
     return converted
   })
-  const upload = (signal: AbortSignal) => storePicture({
-    bytes: Buffer.alloc(1), userId, client: { network: 'a' }, signal, admit: work => work(),
+  const upload = (signal: AbortSignal, admitted = () => {}) => storePicture({
+    bytes: Buffer.alloc(1),
+    userId,
+    client: { network: 'a' },
+    signal,
+    admit: work => work().finally(admitted),
   })
   const first = upload(new AbortController().signal)
   await begun
@@ -26,6 +30,8 @@ t.test('An upload whose client has gone leaves the queue at once', async t => {
   await sleep(500)
   gone.abort()
   await t.rejects(second, { message: TOO_MANY_UPLOADS })
+  const early = new AbortController()
+  await t.rejects(upload(early.signal, () => early.abort()), { message: TOO_MANY_UPLOADS }, 'gone before it waits')
   fail(new Error('No picture'))
   await t.rejects(first, { message: 'No picture' })
 })
