@@ -4,6 +4,7 @@ import type { FastifyBaseLogger } from 'fastify'
 
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
+import { retryConflict } from '../database/conflicts.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
 import type { Delivery, Transport } from './delivery.ts'
 import { findWork, writeEmails, writeReminders } from './batches.ts'
@@ -116,7 +117,8 @@ export class Sender {
     }
     this.#release()
     await Promise.all([...this.#sending].map(({ ended }) => ended))
-    await this.#exchange({ account: 0, bulk: 0 })
+    // There is no next turn.
+    await retryConflict(() => this.#exchange({ account: 0, bulk: 0 }))
       .catch(error => this.#log.error({ err: error }, 'Cannot record outcomes of emails: they will be sent again'))
   }
 

@@ -343,6 +343,25 @@ t.test('Outcomes that cannot be recorded at the end are in the log', async t => 
   t.ok(messages().includes('Cannot record outcomes of emails: they will be sent again'))
 })
 
+t.test('The last outcomes are recorded again after a deadlock', async t => {
+  const server = await startMailServer(t)
+  const { id } = await person(app)
+  let isStopping = false
+  const failing = new Proxy(sql, {
+    get (target, name, receiver) {
+      if (name !== 'begin' || !isStopping) return Reflect.get(target, name, receiver)
+      isStopping = false
+      return () => Promise.reject(Object.assign(new Error('deadlock detected'), { code: '40P01' }))
+    },
+  })
+  await enqueue(id)
+  const { sender } = startSender(t, server, { sql: failing })
+  await until(() => server.emails.length === 1)
+  isStopping = true
+  await sender.stop()
+  t.strictSame(await states(), ['sent'])
+})
+
 t.test('Emails that are claimed and not begun are released', async t => {
   let finish: (() => void) | undefined
   const server = await startMailServer(t, {
