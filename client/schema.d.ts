@@ -3274,7 +3274,7 @@ export interface operations {
                 cursor?: string;
             };
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -3323,7 +3323,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path: {
@@ -3934,7 +3934,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -4139,7 +4139,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path: {
@@ -4397,7 +4397,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -4518,7 +4518,7 @@ export interface operations {
                 sort?: "asc" | "desc";
             };
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -5028,7 +5028,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -5069,7 +5069,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path: {
@@ -5128,7 +5128,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -5169,7 +5169,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path: {
@@ -6297,7 +6297,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;
@@ -6598,7 +6598,7 @@ export interface operations {
                 width?: string;
             };
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path: {
@@ -6693,7 +6693,7 @@ export interface operations {
                 limit?: string;
             };
             header?: {
-                /** @description The `ETag` of the response that you stored. Browsers send this header automatically. */
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
                 "If-None-Match"?: string;
             };
             path?: never;

@@ -94,7 +94,7 @@ const ETag = { ETag: Type.String({ description: 'Identifies this version. Send i
 
 const Revalidation = Type.Object({
   'If-None-Match': Type.Optional(Type.String({
-    description: 'The `ETag` of the response that you stored. Browsers send this header automatically.',
+    description: 'The `ETag` that you stored. Browsers send it automatically.',
   })),
 })
 

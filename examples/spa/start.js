@@ -16,7 +16,8 @@ import { isEmailConfigured } from '#lib/email/transport.js'
 import { createLogger } from '#lib/http/logger.js'
 import { runMain, StartupError } from '#lib/errors.js'
 import { hashPassword } from '#lib/auth/passwords.js'
-import { run, shutdownTimeouts } from '#lib/shutdown.js'
+import { run } from '#lib/shutdown.js'
+import { shutdownTimeouts } from '#lib/timeout.js'
 
 // As in lib/server.ts.
 process.env.TZ = 'UTC'
