@@ -7,10 +7,13 @@ import type { Sql } from './client.ts'
 /** The column of a field: `imageUrl` is stored as `image_url`. */
 export const toColumn = (field: string) => field.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 
-/** The given values of these fields by their columns. A body may have other fields, which are ignored. */
+/**
+ * The given values of these fields by their columns, in the order of the fields: with the order of the body, clients
+ * could prepare any number of statements. A body may have other fields, which are ignored.
+ */
 export const toColumns = (body: object, fields: readonly string[]) =>
-  Object.fromEntries(Object.entries(body).filter(([field]) => fields.includes(field))
-    .map(([field, value]) => [toColumn(field), value]))
+  Object.fromEntries(fields.filter(field => Object.hasOwn(body, field))
+    .map(field => [toColumn(field), body[field as keyof typeof body]]))
 
 /** The fields of an event within other objects. */
 export const eventSummary = (sql: Sql) => sql`
