@@ -2,6 +2,7 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import { comes, placeInLine } from '../agenda/seats.ts'
 import type { Sql } from '../database/client.ts'
+import { retryConflict } from '../database/conflicts.ts'
 import { type TemplateName, templates } from './templates.ts'
 import { dueEmails, enqueueEmails } from './outbox.ts'
 
@@ -56,7 +57,7 @@ const nextUsers = (sql: Sql | TransactionSql) => sql`unnest(user_ids[next:next +
  * because that email will be composed later and include this news.
  */
 export function writeEmails (sql: Sql) {
-  return sql.begin(async transaction => {
+  return retryConflict(() => sql.begin(async transaction => {
     const [due] = await transaction<{ id: string, next: number }[]>`
       SELECT id, next ${dueBatches(transaction)} ORDER BY due_at LIMIT 1
     `
@@ -105,7 +106,7 @@ export function writeEmails (sql: Sql) {
         WHERE due_at = 'infinity' AND told_at < now() - interval '1 day' LIMIT 100 FOR UPDATE SKIP LOCKED
       )
     `
-  })
+  }))
 }
 
 /** Number of events whose reminders are written at once. */

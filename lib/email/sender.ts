@@ -108,7 +108,6 @@ export class Sender {
         await this.#turn()
         isFailing = false
       } catch (error) {
-        // The next turn tries again, for example after a deadlock.
         if (!isFailing) this.#log.error({ err: error }, 'Cannot read or write the outbox')
         isFailing = true
       }
@@ -117,8 +116,7 @@ export class Sender {
     }
     this.#release()
     await Promise.all([...this.#sending].map(({ ended }) => ended))
-    // There is no next turn.
-    await retryConflict(() => this.#exchange({ account: 0, bulk: 0 }))
+    await this.#exchange({ account: 0, bulk: 0 })
       .catch(error => this.#log.error({ err: error }, 'Cannot record outcomes of emails: they will be sent again'))
   }
 
@@ -129,7 +127,7 @@ export class Sender {
     this.#allowance = Math.min(this.#allowance, Math.max(share, 1)) + share
     const { account, bulk, batch, reminder } = await findWork(this.#shortSql, REMINDER_HOURS)
     // Batches are written every other turn. Otherwise, a new password would wait until the reminders of all events are
-    // written, 20 events per second.
+    // written, at 20 events per second.
     this.#hasWritten = !this.#hasWritten && (reminder || (batch && !bulk && this.#countBulk() === 0))
     if (this.#hasWritten) {
       if (reminder) await writeReminders(this.#sql, REMINDER_HOURS)
@@ -147,13 +145,13 @@ export class Sender {
   async #exchange (limits: ClaimLimits) {
     const outcomes = [...this.#outcomes]
     if (outcomes.length + limits.account + limits.bulk === 0) return
-    const { claimed } = await this.#sql.begin(async sql => {
+    const { claimed } = await retryConflict(() => this.#sql.begin(async sql => {
       if (outcomes.length > 0) {
         await recordOutcomes(sql, outcomes)
         await deleteOldEmails(sql)
       }
       return { claimed: limits.account + limits.bulk > 0 ? await claimEmails(sql, limits) : [] }
-    })
+    }))
     this.#outcomes.splice(0, outcomes.length)
     this.#waiting = claimed
     this.#allowance -= claimed.filter(({ template }) => BULK.has(template)).length

@@ -39,6 +39,8 @@ export class SmtpTransport implements Transport {
       tls: { rejectUnauthorized: searchParams.get('tls') !== 'unverified' },
       // Strict servers refuse the default of machines without a domain, which is an IP address in brackets.
       name: senderOf(config).domain,
+      // If the server closes a connection after it has taken an email, each retry sends it again. The default is 5.
+      maxRequeues: 1,
       idleTimeout: times.idle,
       connectionTimeout: times.connect,
       greetingTimeout: times.connect,
