@@ -107,7 +107,7 @@ export function createPools (
       max,
       prepare: config.DATABASE_PREPARE,
       // Without prepared statements, a pooler may assign another server connection after each statement. A statement
-      // that the driver has already sent then never ends: with PgBouncer 1.18, more than 1,800 of 2,000. The driver
+      // that the driver has already sent then never ends: with PgBouncer 1.18, 1,800 of 2,000 statements. The driver
       // does not document this option.
       ...!config.DATABASE_PREPARE && { max_pipeline: 0 },
       fetch_types: false,

@@ -139,6 +139,7 @@ export function setDetails (
       event_id: id,
     }
     const next = { ...known, ...columns }
+    // Before the capacity changes, because `seatsOf` reads it.
     if (next.capacity !== known.capacity) {
       await transaction`
         INSERT INTO event_details AS details (event_id, seated_until)
@@ -178,8 +179,8 @@ function durationOf (start: Date, endsAt: string | null) {
 }
 
 /**
- * Adds a copy of an event with its details for each of these dates, and returns the copies. Throws an HttpError if the
- * event is unknown or the user may not manage it.
+ * Adds a copy of an event for each of these dates, and returns the copies. All details are copied, but not who had a
+ * seat. Throws an HttpError if the event is unknown or the user may not manage it.
  */
 export function insertCopies (sql: Sql, user: User, id: string, dates: string[]) {
   return sql.begin(async transaction => {
