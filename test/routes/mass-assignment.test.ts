@@ -1,4 +1,5 @@
 // Sends bodies with fields that a client may not set. No operation may store them.
+import { toColumn } from '#lib/database/columns.js'
 import { assertComplete } from '../assertions.ts'
 import { allRows, buildWithRoutes, inject, insert, MAIL, nameOf, person } from '../helper.ts'
 import { createWorld, OPERATIONS, pathWith, roleFor } from '../operations.ts'
@@ -67,8 +68,4 @@ for (const [name, operation] of writing) {
     // A password is stored as a hash.
     for (const value of taken) if (value !== own.password) t.ok(changed.includes(String(value)), `${value} is stored`)
   })
-}
-
-function toColumn (name: string) {
-  return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 }
