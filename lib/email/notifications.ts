@@ -1,5 +1,3 @@
-import type { TransactionSql } from 'postgres'
-
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import { toColumn } from '../database/columns.ts'
@@ -29,7 +27,7 @@ export const isNotification = (template: string): template is NotificationTempla
 export const columnOf = (template: NotificationTemplate) => toColumn(NOTIFICATIONS[template])
 
 /** SQL: the email preferences in the current row of `notifications` as JSON. Without a row, all are on. */
-export const preferences = (sql: Sql | TransactionSql) => sql`
+export const preferences = (sql: Sql) => sql`
   json_build_object(
     'registration', coalesce(registration, true), 'eventChanged', coalesce(event_changed, true),
     'eventCancelled', coalesce(event_cancelled, true), 'eventReminder', coalesce(event_reminder, true),
