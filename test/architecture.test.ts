@@ -57,7 +57,7 @@ t.test('Modules are loaded when a service starts, not by a request', t => {
 })
 
 t.test('No CTE has the name of a table', async t => {
-  const sql = postgres(await createDatabase(t), { max: 1 })
+  const sql = postgres(await createDatabase(), { max: 1 })
   t.teardown(() => sql.end())
   const tables = (await sql`SELECT tablename FROM pg_tables WHERE schemaname = 'public'`).map(row => row.tablename)
   const cte = /(?:WITH|RECURSIVE|\),)\s+(\w+)(?: \([\w, ]+\))? AS (?:NOT )?(?:MATERIALIZED )?\(/g

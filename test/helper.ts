@@ -17,22 +17,22 @@ import type { Teardown } from './scope.ts'
 // As in lib/server.ts.
 process.env.TZ = 'UTC'
 
-/** A database that is dropped when the test ends: a copy of the migrated template, or empty. Returns its URL. */
-export async function createDatabase (t: Teardown, { migrated = true } = {}) {
+/**
+ * A database until the end of the run: a copy of the migrated template, or empty. Returns its URL. To drop each at the
+ * end of its test costs a tenth of the processor time of `npm test`: ext4 looks for a free inode among those deleted.
+ */
+export async function createDatabase ({ migrated = true } = {}) {
   const { url, template } = currentRun()
   const name = `${template}_${randomUUID()}`
   const sql = postgres({ ...driverOptions(url), max: 1, fetch_types: false, onnotice () {} })
   await sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(migrated ? template : 'template0')}`
-  t.teardown(async () => {
-    await sql`DROP DATABASE ${sql(name)} WITH (FORCE)`
-    await sql.end()
-  })
+  await sql.end()
   return withDatabase(url, name)
 }
 
 /** A database without the schema, and a connection to it. */
 export async function emptyDatabase (t: Teardown) {
-  const url = await createDatabase(t, { migrated: false })
+  const url = await createDatabase({ migrated: false })
   const sql = postgres({ ...driverOptions(url), max: 1 })
   t.teardown(() => sql.end())
   return { url, sql }
@@ -50,7 +50,7 @@ export function testConfig (variables: NodeJS.Dict<string>): Config {
  * `app.ready()`. Responses are not recorded. Returns an object, because to await a service starts it.
  */
 export async function make (t: Teardown, variables: NodeJS.Dict<string> = {}, logger?: Logger) {
-  const DATABASE_URL = variables.DATABASE_URL ?? await createDatabase(t)
+  const DATABASE_URL = variables.DATABASE_URL ?? await createDatabase()
   const app = buildApp(testConfig({ ...variables, DATABASE_URL }), logger)
   shareCompiled(app)
   t.teardown(() => app.close())

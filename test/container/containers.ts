@@ -57,7 +57,7 @@ t.test('The image migrates, serves and stops as an unprivileged user with a read
   const PORT = await freePort()
   const origin = `http://127.0.0.1:${PORT}`
   const variables = {
-    DATABASE_URL: await createDatabase(t, { migrated: false }),
+    DATABASE_URL: await createDatabase({ migrated: false }),
     JWT_SECRET: 'a secret of the tests, long enough',
     HOST: '127.0.0.1',
     PORT,

@@ -8,7 +8,7 @@ import { freePort, run, start } from '../process.ts'
 
 t.test('the example starts with the demo data, and stops on SIGTERM', async t => {
   const [PORT, APP_PORT] = [String(await freePort()), String(await freePort())]
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   const { child, output, ended } = start(t, 'examples/spa/start.js', {
     DATABASE_URL, PORT, APP_PORT, TZ: 'America/Los_Angeles',
   })

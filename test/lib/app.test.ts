@@ -3,7 +3,7 @@ import { createDatabase, testConfig } from '../helper.ts'
 import t from '../suite.ts'
 
 t.test('TRUST_PROXY decides which proxies may set the client address with X-Forwarded-For', async t => {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   const [CLIENT, PROXY, OUTER] = ['192.0.2.7', '10.0.0.1', '10.1.0.1']
   const [NETWORKS, MAPPED] = ['2001:db8::/32, 10.0.0.0/8', `::1, ::ffff:${PROXY}/128`]
   const table: [trusted: string | undefined, peer: string, forwarded: string | undefined, ip: string][] = [

@@ -40,7 +40,7 @@ async function waiting (port: number) {
 t.test('A server that accepts after a second is reached though its other address does not answer', {
   skip: process.platform !== 'linux' && 'only Linux drops what a backlog does not take',
 }, async t => {
-  const address = new URL(await createDatabase(t))
+  const address = new URL(await createDatabase())
   const port = await freePort()
   const script = join(RUN_DIR, 'forwarder.mjs')
   await writeFile(script, FORWARDER)

@@ -43,7 +43,7 @@ function open (t: Test, url: string) {
 }
 
 t.test('logs its address, and serves', async t => {
-  const service = await startService(t, { DATABASE_URL: await createDatabase(t) })
+  const service = await startService(t, { DATABASE_URL: await createDatabase() })
   t.match(service.url, /^http:\/\/127\.0\.0\.1:\d+$/)
   t.strictSame(await send(service, 'GET', '/readyz'), { status: 200, body: { message: 'Ready' } })
   t.equal((await register(service)).status, 201)
@@ -91,7 +91,7 @@ t.test('the embedded database keeps its data over a stop', async t => {
 })
 
 t.test('a configuration error is one line', async t => {
-  const migrated = await createDatabase(t)
+  const migrated = await createDatabase()
   const port = await freePort()
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
@@ -136,7 +136,7 @@ t.test('a configuration error is one line', async t => {
 })
 
 t.test('a bug during the start is reported with its stack', async t => {
-  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const DATABASE_URL = await createDatabase({ migrated: false })
   await open(t, DATABASE_URL)`CREATE TABLE clubs ()`
   const { code, stderr } = await run(t, 'dist/lib/server.js', { DATABASE_URL, MIGRATE_ON_START: 'true' }, {
     covered: true,
@@ -148,7 +148,7 @@ t.test('a bug during the start is reported with its stack', async t => {
 })
 
 t.test('a request is in the log within a second', async t => {
-  const service = await startService(t, { DATABASE_URL: await createDatabase(t) })
+  const service = await startService(t, { DATABASE_URL: await createDatabase() })
   await send(service, 'GET', '/clubs')
   const start = performance.now()
   while (!service.messages().includes('request completed') && performance.now() - start < 10_000) await sleep(50)
@@ -157,7 +157,7 @@ t.test('a request is in the log within a second', async t => {
 })
 
 t.test('a date without a time zone is in UTC, in any time zone', async t => {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   const [event] = await open(t, DATABASE_URL)`
     WITH club AS (INSERT INTO clubs (name, description) VALUES ('Chess Club', 'Chess') RETURNING id)
     INSERT INTO events (title, description, date, club_id) SELECT 'Open day', 'All day', now(), id FROM club
@@ -173,7 +173,7 @@ t.test('What a sign-in with the provider needs is loaded at the start, if one is
   const content = "throw new Error('Cannot find package'); export default 0"
   const missing = join(t.testdir({ 'missing.mjs': content }), 'missing.mjs')
   const prelude = redirectImport('@fastify/oauth2', missing, 'module')
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   t.match(await run(t, 'dist/lib/server.js', { DATABASE_URL, ...CLIENT }, { prelude }),
     { code: 1, stderr: /Cannot find package/ })
   await startService(t, { DATABASE_URL }, { prelude })

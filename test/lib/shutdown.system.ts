@@ -21,7 +21,7 @@ t.test('The timeouts of a shutdown add up', async t => {
 })
 
 t.test('No operation may exceed them', async t => {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   for (const DATABASE_TIMEOUT of ['5', '60']) {
     const config = testConfig({ DATABASE_URL, DATABASE_TIMEOUT })
     const app = buildApp(config)

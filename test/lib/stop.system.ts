@@ -15,7 +15,7 @@ const EMAIL = 'ada@example.org'
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   t.test(`${signal}: completes running requests, rejects new ones, and exits with 0`, async t => {
-    const DATABASE_URL = await createDatabase(t)
+    const DATABASE_URL = await createDatabase()
     const covered = signal === 'SIGTERM'
     const service = await startService(t, { DATABASE_URL, DATABASE_TIMEOUT: '60' }, { covered })
     const { hostname, port } = new URL(service.url)
@@ -67,7 +67,7 @@ const THROUGH_NPM: [what: string, signal: NodeJS.Signals, send: (service: Servic
 ]
 for (const [what, signal, send] of THROUGH_NPM) {
   t.test(`npm start, ${what}: serves for STOP_DELAY seconds, and npm exits with 0`, async t => {
-    const variables = { DATABASE_URL: await createDatabase(t), STOP_DELAY: '3' }
+    const variables = { DATABASE_URL: await createDatabase(), STOP_DELAY: '3' }
     const service = await startService(t, variables, { npm: true })
     send(service)
     while (!service.messages().includes(`Stopping on ${signal}`)) await sleep(10)
@@ -83,7 +83,7 @@ for (const [what, signal, send] of THROUGH_NPM) {
 
 for (const npm of [true, false]) {
   t.test(`${npm ? 'npm start, ' : ''}a second Ctrl-C exits at once`, async t => {
-    const variables = { DATABASE_URL: await createDatabase(t), STOP_DELAY: '3600' }
+    const variables = { DATABASE_URL: await createDatabase(), STOP_DELAY: '3600' }
     // npm forwards it. Without npm, the service sends it to itself as soon as it has it.
     const prelude = "process.once('SIGINT', () => setImmediate(() => process.kill(process.pid, 'SIGINT')))"
     const service = await startService(t, variables, { npm, group: true, ...!npm && { prelude, covered: true } })
@@ -116,7 +116,7 @@ for (const group of [false, true]) {
 }
 
 t.test('an uncaught error is logged, and exits with 1', async t => {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   const prelude = `process.on('SIGWINCH', () => { throw new Error('provoked') })
     process.on('SIGCONT', () => { Promise.reject(new Error('provoked')) })`
   for (const signal of ['SIGWINCH', 'SIGCONT'] as const) {
@@ -134,7 +134,7 @@ const ENDS: [what: string, signal: NodeJS.Signals, code: number][] = [
 for (const [what, signal, code] of ENDS) {
   t.test(`${what} loses no line of the log`, async t => {
     const prelude = "process.on('SIGWINCH', () => { throw new Error('provoked') })"
-    const service = await startService(t, { DATABASE_URL: await createDatabase(t) }, { prelude })
+    const service = await startService(t, { DATABASE_URL: await createDatabase() }, { prelude })
     const received: number[] = []
     const clients = Array.from({ length: 8 }, async () => {
       for (let request = 0; request < 2000; request++) {

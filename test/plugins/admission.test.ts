@@ -20,7 +20,7 @@ const RUNNING = 8
 
 /** Builds the service with three places to wait, and a lock that makes every like, and every other statement, wait. */
 async function locked (t: Test) {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   // Responses are not recorded: they include a 503 that some routes do not declare.
   const app = buildApp(testConfig({ DATABASE_URL, DATABASE_POOL_SIZE: '1', MAX_REQUESTS: '3' }))
   t.teardown(() => app.close())
@@ -235,7 +235,7 @@ t.test('An operation that has timed out keeps its place until its handler has en
 
 /** Builds the service on a database whose results can be held back. */
 async function slow (t: Test) {
-  const address = new URL(await createDatabase(t))
+  const address = new URL(await createDatabase())
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
   const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
   const app = await buildService(t, { DATABASE_URL, DATABASE_TIMEOUT: '1' })

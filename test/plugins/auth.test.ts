@@ -10,7 +10,7 @@ import t from '../suite.ts'
 const USER = { id: '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b', role: 'STUDENT' } as const
 
 /** Shared, since no test writes. */
-const DATABASE_URL = await createDatabase(t)
+const DATABASE_URL = await createDatabase()
 const app = await build(t, { DATABASE_URL })
 
 /** Decodes the header and the claims of a token. */

@@ -23,7 +23,7 @@ function make (t: Test, variables: NodeJS.Dict<string>) {
 }
 
 t.test('MIGRATE_ON_START brings the schema up to date, once', async t => {
-  const variables = { DATABASE_URL: await createDatabase(t, { migrated: false }), MIGRATE_ON_START: 'true' }
+  const variables = { DATABASE_URL: await createDatabase({ migrated: false }), MIGRATE_ON_START: 'true' }
   const first = make(t, variables)
   await first.app.ready()
   t.strictSame(first.messages, [`Applied migrations: ${MIGRATIONS}`])
@@ -35,7 +35,7 @@ t.test('MIGRATE_ON_START brings the schema up to date, once', async t => {
 })
 
 t.test('Without it, the service does not start on an outdated schema', async t => {
-  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const DATABASE_URL = await createDatabase({ migrated: false })
   await t.rejects(make(t, { DATABASE_URL }).ready(), new StartupError(
     `The database lacks ${MIGRATIONS} migrations. Run "npm run migrate", or start with MIGRATE_ON_START=true.`
   ))
@@ -90,7 +90,7 @@ t.test('Closing returns every connection, also after a failed start', async t =>
     SELECT FROM pg_stat_activity WHERE datname = ${new URL(url).pathname.slice(1)}
   `
   for (const migrated of [true, false]) {
-    const url = await createDatabase(t, { migrated })
+    const url = await createDatabase({ migrated })
     const { app, ready } = make(t, { DATABASE_URL: url })
     await ready().catch(() => {})
     t.not((await connections(url)).length, 0)
@@ -102,7 +102,7 @@ t.test('Closing returns every connection, also after a failed start', async t =>
 })
 
 t.test('ADMIN_EMAIL and ADMIN_PASSWORD create an admin who can sign in', async t => {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   const first = make(t, { DATABASE_URL, ...ADMIN })
   await first.app.ready()
   t.strictSame(first.messages, ['Admin account created from ADMIN_EMAIL'])

@@ -37,7 +37,7 @@ t.test('A service that stops responds until STOP_DELAY, and closes each connecti
 })
 
 t.test('Requests of disconnected clients finish before the database closes', async t => {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   const { app, port } = await listen(t, { DATABASE_URL, STOP_DELAY: '0' })
   const hashing = new EventEmitter()
   t.intercept(argon2, 'hash', {

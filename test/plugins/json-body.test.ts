@@ -182,7 +182,7 @@ t.test('A body of MAX_BODY_BYTES is read, with any content', async t => {
 
 t.test('The maximum length of a body depends on its operation', async t => {
   // Does not use `build`, which requires declared responses: common errors are described once, as `4XX`.
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   const app = buildApp(testConfig({ DATABASE_URL }))
   const small = buildApp(testConfig({ DATABASE_URL, MAX_BODY_BYTES: '2000' }))
   t.teardown(() => Promise.all([app.close(), small.close()]))

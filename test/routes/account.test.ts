@@ -34,7 +34,7 @@ const lines: string[] = []
 const logger = () => createLogger('trace', { write (line) { lines.push(line) } })
 const server = await startMailServer(t)
 const provider = await startFakeProvider(t)
-const DATABASE_URL = await createDatabase(t)
+const DATABASE_URL = await createDatabase()
 const variables = { DATABASE_URL, ...CLIENT, IDP_ISSUER: provider.issuer }
 const email = { SMTP_URL: server.url, MAIL_FROM: 'community@example.org' }
 // A sender with short turns replaces the sender of the app.
@@ -51,7 +51,7 @@ sender.start()
 t.teardown(() => sender.stop())
 const withoutEmail = await build(t, variables)
 // Its sender cannot write the links of others.
-const withoutFrontend = await build(t, { ...variables, ...email, DATABASE_URL: await createDatabase(t) })
+const withoutFrontend = await build(t, { ...variables, ...email, DATABASE_URL: await createDatabase() })
 const { sql } = app
 
 const newPerson = (fields: Record<string, unknown> = {}, of = app) =>

@@ -20,7 +20,7 @@ const TOKEN = /eyJ[\w-]+/
 let log = ''
 const logger = () => createLogger('info', { write (line) { log += line } })
 
-const DATABASE_URL = await createDatabase(t)
+const DATABASE_URL = await createDatabase()
 const provider = await startFakeProvider(t)
 const app = await build(t, {
   DATABASE_URL,

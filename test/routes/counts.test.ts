@@ -7,7 +7,7 @@ import { migrate, migrationStatus } from '#lib/database/migrations.js'
 import { createDatabase } from '../helper.ts'
 import t from '../suite.ts'
 
-const url = await createDatabase(t)
+const url = await createDatabase()
 const sql: Sql = postgres(url, { max: 8, onnotice () {} })
 t.teardown(() => sql.end())
 

@@ -160,7 +160,7 @@ t.test('POST /events', async t => {
 })
 
 t.test('Timestamps have one format, whatever the time zone of the database', async t => {
-  const url = await createDatabase(t)
+  const url = await createDatabase()
   await app.sql`ALTER DATABASE ${app.sql(new URL(url).pathname.slice(1))} SET timezone TO 'America/St_Johns'`
   const abroad = await build(t, { DATABASE_URL: url })
   const club = await makeClub({}, abroad)

@@ -137,7 +137,7 @@ t.test('Long rows are exported in batches that end by bytes', async t => {
 })
 
 t.test('One batch at a time is read of four connections', async t => {
-  const app = await build(t, { DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '4' })
+  const app = await build(t, { DATABASE_URL: await createDatabase(), DATABASE_POOL_SIZE: '4' })
   const admin = await person(app, 'ADMIN')
   let responses: Promise<LightMyRequestResponse[]>
   await app.sql.begin(async sql => {

@@ -148,7 +148,7 @@ t.test('POST /auth/register and /auth/login return their 500 when a token cannot
 })
 
 t.test('When MAX_REQUESTS wait, every operation returns 503', async t => {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   const app = await build(t, {
     ...MAIL, DATABASE_URL, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '60', MAX_REQUESTS: '1',
   })

@@ -31,7 +31,7 @@ const sent: { query: string, parameters: unknown[] }[] = []
 
 const debug = (_connection: number, query: string, parameters: unknown[]) => { sent.push({ query, parameters }) }
 
-const DATABASE_URL = await createDatabase(t)
+const DATABASE_URL = await createDatabase()
 const sql: Sql = postgres(DATABASE_URL, {
   max: 1,
   fetch_types: false,

@@ -18,7 +18,7 @@ const FAILURES = 'Too many failed sign-ins, please try again later'
 const REGISTRATIONS = 'Too many registrations, please try again later'
 
 /** Instances on one database. */
-const DATABASE_URL = await createDatabase(t)
+const DATABASE_URL = await createDatabase()
 const limited = { DATABASE_URL, SIGN_IN_ATTEMPTS: '3', LIMIT_WINDOW: '60', REGISTRATIONS_PER_NETWORK: '3' }
 const app = await build(t, limited)
 const other = await build(t, limited)

@@ -12,7 +12,7 @@ import { freePort, isListening, start } from '../process.ts'
 t.test('A flood of 400 connections from one address does not block sign-ins from another', async t => {
   const PORT = await freePort()
   const url = `http://127.0.0.1:${PORT}`
-  start(t, 'dist/lib/server.js', { DATABASE_URL: await createDatabase(t), PORT: String(PORT), LOG_LEVEL: 'silent' })
+  start(t, 'dist/lib/server.js', { DATABASE_URL: await createDatabase(), PORT: String(PORT), LOG_LEVEL: 'silent' })
   while (!await isListening(PORT)) await sleep(50)
   const agent = new Agent({ keepAlive: true, localAddress: '127.0.0.2' })
   t.teardown(() => agent.destroy())

@@ -119,7 +119,7 @@ t.test('retention requires an age', async t => {
 })
 
 t.test('A retention and an erasure at the same time do not deadlock', async t => {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   const preparation = postgres(DATABASE_URL, { max: 1 })
   // Statements find the rows by different indexes, whose orders may be opposite.
   for (const scan of ['enable_seqscan', 'enable_bitmapscan']) {

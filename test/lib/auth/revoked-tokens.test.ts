@@ -9,7 +9,7 @@ import { assertResponse } from '../../assertions.ts'
 import { bearer, bearerOfJson, build, createDatabase, inject, person } from '../../helper.ts'
 import t from '../../suite.ts'
 
-const DATABASE_URL = await createDatabase(t)
+const DATABASE_URL = await createDatabase()
 const [app, other] = await Promise.all([build(t, { DATABASE_URL }), build(t, { DATABASE_URL })])
 
 const PASSWORD = 'correct horse'

@@ -14,7 +14,7 @@ import { call, dataDir, postgresOf, start } from '../../process.ts'
 const database = (variables: NodeJS.Dict<string>, ...args: string[]) => call(databaseCommand, variables, { args })
 
 t.test('url prints the address', async t => {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   t.strictSame(await database({ DATABASE_URL }, 'url'), {
     code: 0, signal: null, stdout: `${DATABASE_URL}\n`, stderr: '',
   })

@@ -34,7 +34,7 @@ const succeeded = (stdout: string | RegExp) => ({ code: 0, signal: null, stdout,
 const failed = (line: string) => ({ code: 1, signal: null, stdout: '', stderr: `${line}\n` })
 
 t.test('up, down and status on DATABASE_URL', async t => {
-  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const DATABASE_URL = await createDatabase({ migrated: false })
   const steps: [args: string[], stdout: string][] = [
     [['status'], lines('pending', NAMES)],
     [['down'], 'Nothing to do\n'],
@@ -52,7 +52,7 @@ t.test('up, down and status on DATABASE_URL', async t => {
 })
 
 t.test('--json prints the results of up, down and status as JSON', async t => {
-  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const DATABASE_URL = await createDatabase({ migrated: false })
   const statuses = (applied: number) => NAMES.map((name, index) => ({ name, applied: index < applied }))
   const steps: [command: string, outcome: unknown][] = [
     ['status', statuses(0)],
@@ -92,7 +92,7 @@ t.test('create writes an empty migration into migrations/', async t => {
 })
 
 t.test('a migration with an earlier stamp is pending, and applied by the command that the refusal names', async t => {
-  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const DATABASE_URL = await createDatabase({ migrated: false })
   const migration = (table: string) =>
     `-- Up Migration\nCREATE TABLE ${table} ();\n-- Down Migration\nDROP TABLE ${table};`
   const names = ['20260101000000000_one', '20260102000000000_two', '20260103000000000_three']
@@ -109,7 +109,7 @@ t.test('a migration with an earlier stamp is pending, and applied by the command
 })
 
 t.test('rejects unknown arguments', async t => {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   const count = 'COUNT must be a whole number from 1 (see --help)'
   const refusals: [args: string[], line: string][] = [
     [['down', '1', '2'], 'Unexpected argument "2" (see --help)'],
@@ -127,7 +127,7 @@ t.test('rejects unknown arguments', async t => {
 })
 
 t.test('reports missing rights in one line', async t => {
-  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const DATABASE_URL = await createDatabase({ migrated: false })
   const sql = postgres(DATABASE_URL, { max: 1, onnotice: () => {} })
   const role = `migrate_${process.pid}`
   await sql.unsafe(`CREATE ROLE ${role} LOGIN PASSWORD 'secret'; REVOKE CREATE ON SCHEMA public FROM PUBLIC`)

@@ -175,7 +175,7 @@ t.test('rejects unknown arguments', async t => {
 })
 
 t.test('reports an outdated schema in one line', async t => {
-  const DATABASE_URL = await createDatabase(t, { migrated: false })
+  const DATABASE_URL = await createDatabase({ migrated: false })
   t.strictSame(await user({ DATABASE_URL }, ['list']), failed(
     `The database lacks ${MIGRATIONS} migrations. Run "npm run migrate", or start with MIGRATE_ON_START=true.`
   ))

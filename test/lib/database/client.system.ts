@@ -22,7 +22,7 @@ t.test('The service does not start without the patches of its driver', async t =
   const patchPackage = resolve('node_modules/patch-package/index.js')
   await promisify(execFile)(process.execPath, [patchPackage, '--reverse'], { cwd: dir })
   const published = join(dir, 'node_modules/postgres/src/index.js')
-  const { code, stderr } = await run(t, 'dist/lib/server.js', { DATABASE_URL: await createDatabase(t) }, {
+  const { code, stderr } = await run(t, 'dist/lib/server.js', { DATABASE_URL: await createDatabase() }, {
     prelude: redirectImport('postgres', published, 'module'), covered: true,
   })
   t.equal(code, 1)

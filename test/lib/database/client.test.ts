@@ -21,7 +21,7 @@ async function refusal (variables: NodeJS.Dict<string>) {
 }
 
 t.test('openDatabase connects to DATABASE_URL, and closes its connections', async t => {
-  const url = await createDatabase(t)
+  const url = await createDatabase()
   const observer = await openDatabase(testConfig({ DATABASE_URL: url }), log)
   t.teardown(() => observer.close())
   const others = () => observer.sql`
@@ -42,7 +42,7 @@ t.test('openDatabase connects to DATABASE_URL, and closes its connections', asyn
 
 t.test('DATABASE_POOL_SIZE limits the connections', async t => {
   const { sql, close } = await openDatabase(
-    testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '2' }), log)
+    testConfig({ DATABASE_URL: await createDatabase(), DATABASE_POOL_SIZE: '2' }), log)
   t.teardown(close)
   const pids = await Promise.all(Array.from({ length: 8 }, () => sql`SELECT pg_backend_pid() AS pid, pg_sleep(0.02)`))
   t.equal(new Set(pids.map(([row]) => row?.pid)).size, 2)
@@ -50,7 +50,7 @@ t.test('DATABASE_POOL_SIZE limits the connections', async t => {
 
 for (const DATABASE_PREPARE of ['true', 'false']) {
   t.test(`Ids are opaque, with DATABASE_PREPARE=${DATABASE_PREPARE}`, async t => {
-    const config = testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_PREPARE })
+    const config = testConfig({ DATABASE_URL: await createDatabase(), DATABASE_PREPARE })
     const { sql, close } = await openDatabase(config, log)
     t.teardown(close)
     const [club] = await sql<{ id: string }[]>`INSERT INTO clubs (name, description) VALUES ('Chess', '') RETURNING id`
@@ -74,7 +74,7 @@ for (const DATABASE_PREPARE of ['true', 'false']) {
 }
 
 t.test('A lost connection fails only the statement that ran on it', async t => {
-  const address = new URL(await createDatabase(t))
+  const address = new URL(await createDatabase())
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
   const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
   const { sql, close } = await openDatabase(testConfig({ DATABASE_URL, DATABASE_POOL_SIZE: '1' }), log)
@@ -102,7 +102,7 @@ t.test('A lost connection fails only the statement that ran on it', async t => {
 
 /** A pool with one connection. `alter` gets each socket after it is connected, which resets its `write`. */
 async function poolOf (t: Test, options: postgres.Options<{}> = {}, alter = (_socket: Socket) => {}) {
-  const url = await createDatabase(t)
+  const url = await createDatabase()
   const { hostname, port } = new URL(url)
   const sockets: Socket[] = []
   const sql = postgres(url, {
@@ -195,7 +195,7 @@ t.test('A transaction has its connection for itself', async t => {
 t.test('A statement in the transaction of a different caller fails, and its connection is closed', async t => {
   const lines: string[] = []
   const warn = (line: string) => { lines.push(line) }
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   const { sql, connections, close } = await openDatabase(
     testConfig({ DATABASE_URL, DATABASE_POOL_SIZE: '1' }), { ...log, warn })
   t.teardown(close)
@@ -229,7 +229,7 @@ t.test('All statements of a transaction end with its connection', async t => {
 })
 
 t.test('A transaction that ends in a deadlock or a serialization failure is tried again once', async t => {
-  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: await createDatabase(t) }), log)
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: await createDatabase() }), log)
   t.teardown(close)
   await sql`CREATE TABLE counters AS SELECT n AS id, 0 AS value FROM generate_series(1, 2) AS n`
   let attempts = 0
@@ -260,7 +260,7 @@ t.test('A transaction that ends in a deadlock or a serialization failure is trie
 })
 
 t.test('200 transactions whose connections are reset are rolled back', async t => {
-  const address = new URL(await createDatabase(t))
+  const address = new URL(await createDatabase())
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
   const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
   const { sql, connections, close } = await openDatabase(testConfig({ DATABASE_URL }), log)
@@ -282,7 +282,7 @@ t.test('200 transactions whose connections are reset are rolled back', async t =
 })
 
 t.test('A statement that fails after some rows does not affect the next statement', async t => {
-  const url = await createDatabase(t)
+  const url = await createDatabase()
   const config = testConfig({ DATABASE_URL: url, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
   const { sql, close } = await openDatabase(config, log)
   t.teardown(close)
@@ -308,7 +308,7 @@ t.test('A statement that fails after some rows does not affect the next statemen
 
 t.test('A statement that cannot be sent fails alone', async t => {
   const { sql, close } = await openDatabase(
-    testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '1' }), log)
+    testConfig({ DATABASE_URL: await createDatabase(), DATABASE_POOL_SIZE: '1' }), log)
   t.teardown(close)
   const append = (value: unknown) => sql`SELECT ${value as string}::text || '!' AS text`
   t.strictSame([...await append('a')], [{ text: 'a!' }])
@@ -329,7 +329,7 @@ t.test('A statement that cannot be sent fails alone', async t => {
 
 t.test('A statement that is prepared again has the same parameters', async t => {
   const { sql, close } = await openDatabase(
-    testConfig({ DATABASE_URL: await createDatabase(t), DATABASE_POOL_SIZE: '1' }), log)
+    testConfig({ DATABASE_URL: await createDatabase(), DATABASE_POOL_SIZE: '1' }), log)
   t.teardown(close)
   await sql`CREATE TABLE switches (id integer, is_on boolean)`
   const insert = () => sql`INSERT INTO switches VALUES (${1}, ${true}) RETURNING *`
@@ -343,7 +343,7 @@ t.test('A statement that is prepared again has the same parameters', async t => 
 })
 
 t.test('Without prepared statements, a connection runs one statement at a time', async t => {
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
   for (const [DATABASE_PREPARE, isSent] of [['true', true], ['false', false]] as const) {
     const config = testConfig({ DATABASE_URL, DATABASE_PREPARE, DATABASE_POOL_SIZE: '1' })
     const { sql, close } = await openDatabase(config, log)
@@ -361,14 +361,14 @@ t.test('Without prepared statements, a connection runs one statement at a time',
 t.test('A notice of the database is logged', async t => {
   const lines: string[] = []
   const warn = (line: string) => { lines.push(line) }
-  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: await createDatabase(t) }), { ...log, warn })
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: await createDatabase() }), { ...log, warn })
   t.teardown(close)
   await sql`DO $$ BEGIN RAISE WARNING 'The disk is nearly full'; END $$`
   t.strictSame(lines, ['PostgreSQL: The disk is nearly full (01000)'])
 })
 
 t.test('A pooler that takes no settings is used without them, and named in the log', async t => {
-  const address = new URL(await createDatabase(t))
+  const address = new URL(await createDatabase())
   const refusals: string[] = []
   // PgBouncer without ignore_startup_parameters, in front of a server of the tests.
   const pooler = createServer(client => client.once('data', () => {

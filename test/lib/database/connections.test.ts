@@ -15,7 +15,7 @@ import t, { type Test } from '../../suite.ts'
 
 /** A pool with one connection, whose server may be silent for some seconds, and take some to open a connection. */
 async function pool (t: Test, silenceSeconds = 0.3, connectSeconds = 0) {
-  const address = new URL(await createDatabase(t))
+  const address = new URL(await createDatabase())
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
   const url = Object.assign(address, { host: `127.0.0.1:${proxy.port}` }).href
   const connections = new Connections(silenceSeconds, connectSeconds)
@@ -86,7 +86,7 @@ t.test('A pause of the process closes no connection whose answer has arrived', a
   const connections = new Connections(0.8)
   // Without a proxy, which would pause as well
   const options = { max: 1, fetch_types: false, socket: connections.connect }
-  const sql = postgres(await createDatabase(t), options)
+  const sql = postgres(await createDatabase(), options)
   t.teardown(() => sql.end({ timeout: 0 }))
   await sql`SELECT`
   // One check sees that the connection is idle, and one that a statement was sent.
@@ -121,7 +121,7 @@ t.test('A transaction on a silent connection fails, and stores nothing', async t
 })
 
 t.test('A Unix socket is connected to', async t => {
-  const { port, hostname, username, password, pathname } = new URL(await createDatabase(t))
+  const { port, hostname, username, password, pathname } = new URL(await createDatabase())
   const directory = await mkdtemp(join(tmpdir(), 'socket-'))
   const server = createServer(client => pipeline(client, connect(Number(port), hostname), client, () => {}))
   server.listen(join(directory, '.s.PGSQL.5432'))

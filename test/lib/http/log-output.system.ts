@@ -93,7 +93,7 @@ t.test('The service does without its log', async t => {
   for (const [stdout, reason] of [['/dev/full', /^Cannot write the log: ENOSPC/gm], [pipe]] as const) {
     t.test(reason ? 'on a full disk' : 'with a pipe that nobody reads', async t => {
       const PORT = String(await freePort())
-      const environment = { DATABASE_URL: await createDatabase(t), PORT, METRICS_TOKEN }
+      const environment = { DATABASE_URL: await createDatabase(), PORT, METRICS_TOKEN }
       const { child, output, ended } = start(t, 'dist/lib/server.js', environment, { stdout, covered: true })
       while (child.exitCode === null && !await isListening(Number(PORT))) await sleep(50)
       // More than a pipe takes
@@ -110,7 +110,7 @@ t.test('The service does without its log', async t => {
   }
 
   t.test('with a reader that is gone', async t => {
-    const { child, url } = await startService(t, { DATABASE_URL: await createDatabase(t) })
+    const { child, url } = await startService(t, { DATABASE_URL: await createDatabase() })
     child.stdout!.destroy()
     for (let requests = 0; requests < 50; requests++) t.equal((await fetch(`${url}/clubs`)).status, 200)
     child.kill('SIGTERM')
@@ -119,7 +119,7 @@ t.test('The service does without its log', async t => {
   })
 
   t.test('with a reader that stands still', async t => {
-    const { child, url } = await startService(t, { DATABASE_URL: await createDatabase(t) })
+    const { child, url } = await startService(t, { DATABASE_URL: await createDatabase() })
     child.stdout!.pause()
     for (let requests = 0; requests < 100; requests++) {
       const headers = { 'x-request-id': 'x'.repeat(128) }

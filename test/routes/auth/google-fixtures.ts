@@ -27,7 +27,7 @@ export async function setUp (t: Test) {
   let log = ''
   const secrets = new Set<string>([CLIENT.IDP_CLIENT_SECRET, encodeURIComponent(CLIENT.IDP_CLIENT_SECRET)])
 
-  const DATABASE_URL = await createDatabase(t)
+  const DATABASE_URL = await createDatabase()
 
   /** Builds the service for a provider and two frontends. */
   const service = (t: Test, variables: NodeJS.Dict<string> = {}) =>
