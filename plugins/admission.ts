@@ -1,4 +1,4 @@
-import type { FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { retryConflict } from '../lib/database/conflicts.ts'
@@ -20,6 +20,9 @@ declare module 'fastify' {
     queues: {
       operations: FairQueue
       lists: FairQueue
+      outside: FairQueue
+      /** Of the plugin pictures. */
+      pictures?: FairQueue
     }
   }
 
@@ -29,6 +32,8 @@ declare module 'fastify' {
   }
 
   interface FastifyReply {
+    /** Tells whether the client waits for the response: its connection is open, and the response is not sent. */
+    isAwaited (): boolean
     /** Runs a short read in the queue of operations. Only for handlers that admit their reads. */
     admit: Admit
     /** Runs a read of much data in the queue of lists. Only for handlers that admit their reads. */
@@ -89,15 +94,17 @@ export default fp(async app => {
   const outside = createQueue(MAX_REQUESTS)
   let pending = 0
   let onIdle = () => {}
-  app.decorate('queues', { operations, lists })
+  const queues: FastifyInstance['queues'] = { operations, lists, outside }
+  app.decorate('queues', queues)
   app.decorateRequest('timer', null)
+  app.decorateReply('isAwaited', function () { return !this.raw.writableEnded && !this.request.socket.destroyed })
   app.decorateReply('admit', function (read) { return enter(operations, this, () => read(app.sql)) })
   app.decorateReply('admitList', function (read) { return enter(lists, this, () => read(app.sql)) })
 
   // An operation whose client has gone would otherwise keep its body, which the budget no longer counts. While the
   // database did not answer, 750 bodies of 1 MB ended a process with 512 MB of memory.
   const timer = setInterval(() => {
-    for (const queue of [operations, lists, outside]) queue.dropUnwanted()
+    for (const queue of Object.values(queues)) queue.dropUnwanted()
   }, CHECK_INTERVAL_MS).unref()
 
   app.addHook('onRoute', route => {
@@ -142,6 +149,5 @@ function fail (reply: FastifyReply, seconds: number) {
 
 /** Runs work in a queue, unless its client has gone by then. */
 function enter<T> (queue: FairQueue, reply: FastifyReply, work: () => Promise<T>) {
-  const { request, raw } = reply
-  return queue.run(request, work, () => !raw.writableEnded && !request.socket.destroyed)
+  return queue.run(reply.request, work, () => reply.isAwaited())
 }

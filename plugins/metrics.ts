@@ -54,7 +54,7 @@ export default fp(async app => {
     if (!timingSafeEqual(digest(token), expected)) throw new HttpError(401, 'Metrics token required')
     return reply.type(registry.contentType).send(await registry.metrics())
   })
-}, { name: 'metrics', dependencies: ['database', 'admission', 'cache', 'budget', 'email', 'live'] })
+}, { name: 'metrics', dependencies: ['database', 'admission', 'cache', 'budget', 'email', 'live', 'pictures'] })
 
 /** Creates the metrics of the process and of other plugins, and the histogram of requests. */
 async function createMetrics (app: FastifyInstance) {

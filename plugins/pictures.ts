@@ -33,17 +33,13 @@ export default fp(async app => {
   })
 
   const store = createPictureStore(app.sql, app.config, (...picture) => convert!(...picture))
-  app.decorate('storePicture', (reply, bytes) => {
-    const { request, raw } = reply
-    const gone = new AbortController()
-    raw.once('close', () => gone.abort())
-    return store.storePicture({
-      bytes,
-      userId: request.user.id,
-      client: request,
-      signal: gone.signal,
-      admit: work => reply.admit(work),
-    })
-  })
+  app.queues.pictures = store.queue
+  app.decorate('storePicture', (reply, bytes) => store.storePicture({
+    bytes,
+    userId: reply.request.user.id,
+    client: reply.request,
+    isWanted: () => reply.isAwaited(),
+    admit: work => reply.admit(work),
+  }))
   app.addHook('preClose', async () => store.endWaits())
 }, { name: 'pictures', dependencies: ['admission', 'budget', 'database', 'network'] })

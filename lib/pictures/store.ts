@@ -14,8 +14,8 @@ export interface Upload {
   bytes: Buffer
   userId: string
   client: Client
-  /** Aborted if the client has gone. */
-  signal: AbortSignal
+  /** Tells whether the client waits for the response. */
+  isWanted (): boolean
   /** Runs statements after admission. */
   admit<T> (work: () => Promise<T>): Promise<T>
 }
@@ -34,7 +34,7 @@ interface Quota {
   bytes: number
 }
 
-/** Creates a function that stores uploads, which queue for `convert`, and a function that ends their waits. */
+/** Creates a function that stores uploads, their queue for `convert`, and a function that ends their waits. */
 export function createPictureStore (sql: Sql, config: Config, convert: Convert) {
   const { MAX_PICTURE_BYTES, MAX_REQUESTS, REQUEST_TIMEOUT } = config
   const quota = { count: config.PICTURES_PER_USER, bytes: config.PICTURE_MB_PER_USER * 1_000_000 }
@@ -50,24 +50,20 @@ export function createPictureStore (sql: Sql, config: Config, convert: Convert) 
     createError: tooManyUploads,
   })
 
-  return { storePicture, endWaits }
+  return { storePicture, queue, endWaits }
 
   /**
    * Converts and stores a picture. Rejects with 401 for an unknown user, 409 beyond the quota, 503 if the wait ends,
    * and the errors of `convertPicture`.
    */
-  async function storePicture ({ bytes, userId, client, signal, admit }: Upload): Promise<StoredPicture> {
+  async function storePicture ({ bytes, userId, client, isWanted, admit }: Upload): Promise<StoredPicture> {
     await admit(async () => {
       await deleteUnusedPictures(sql, userId)
       // Otherwise, uploads beyond the quota would cost a conversion each.
       await assertRoom(sql, userId, quota, 1)
     })
-    // The memory budget does not count the bytes of a client that has gone, so they do not wait.
-    if (signal.aborted) throw tooManyUploads()
-    const onAbort = () => queue.dropUnwanted()
-    signal.addEventListener('abort', onAbort)
     const convertBytes = () => convert(bytes, MAX_PICTURE_BYTES)
-    const picture = await queue.run(client, convertBytes, () => !signal.aborted && !isStopping)
+    const picture = await queue.run(client, convertBytes, () => isWanted() && !isStopping)
     return admit(() => insertPicture(sql, userId, picture, quota))
   }
 

@@ -142,7 +142,7 @@ t.test('Gauges count the connections of the pool, and the passwords that are has
   })
 })
 
-t.test('The queues of the database are shown', async t => {
+t.test('The queues are shown', async t => {
   // One place for lists.
   const { app } = await listen(t, { DATABASE_POOL_SIZE: '4' })
   const { port } = app.server.address() as AddressInfo
@@ -156,7 +156,9 @@ t.test('The queues of the database are shown', async t => {
     t.match(await scrape(app), { lists_running: '1', operations_running: '0', operations_waiting: '0' })
   })
   await Promise.all(requests)
-  t.match(await scrape(app), { lists_running: '0', lists_waiting: '0' })
+  t.match(await scrape(app), {
+    lists_running: '0', lists_waiting: '0', outside_running: '0', pictures_running: '0', pictures_waiting: '0',
+  })
 })
 
 t.test('A request whose client has gone counts as 499', async t => {
