@@ -86,7 +86,7 @@ export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }:
       ORDER BY turn, due_at LIMIT ${account}
     ), account_emails AS (
       SELECT emails.id FROM emails JOIN candidates USING (id) JOIN users ON users.id = user_id
-      WHERE ${dueEmails(sql, false)} ORDER BY turn, due_at LIMIT ${account} ${lock}
+      WHERE ${dueEmails(sql, false)} ${lock}
     ), bulk_emails AS (
       SELECT emails.id FROM emails JOIN users ON users.id = user_id
       WHERE ${dueEmails(sql, true)} ORDER BY due_at LIMIT ${bulk} ${lock}

@@ -149,7 +149,10 @@ export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, use
 /** Waits for running registrations, so that the next statement sees them, and blocks new registrations. */
 const lockEvent = (sql: TransactionSql, id: string) => sql`SELECT FROM events WHERE id = ${id} FOR UPDATE`
 
-/** Registers the user and enqueues a confirmation; `undefined` if the user is already registered. */
+/**
+ * Registers the user and enqueues a confirmation; `undefined` if the user is already registered. Triggers of the table
+ * count the registration, and give the user a place in the line.
+ */
 export async function insertRegistration (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, eventId: string
 ) {
