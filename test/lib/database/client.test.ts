@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import dns from 'node:dns'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
@@ -9,10 +10,12 @@ import { openDatabase } from '#lib/database/client.js'
 import { retryConflict } from '#lib/database/conflicts.js'
 import { StartupError } from '#lib/errors.js'
 import { makeProxy } from '../../postgres-server.ts'
-import { createDatabase, testConfig } from '../../helper.ts'
+import { createDatabase, insert, testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'
 import t, { type Test } from '../../suite.ts'
 
+const url = await createDatabase()
+const address = new URL(url)
 const log = { info () {}, warn () {} }
 
 /** The message of the StartupError. */
@@ -41,8 +44,7 @@ t.test('openDatabase connects to DATABASE_URL, and closes its connections', asyn
 })
 
 t.test('DATABASE_POOL_SIZE limits the connections', async t => {
-  const { sql, close } = await openDatabase(
-    testConfig({ DATABASE_URL: await createDatabase(), DATABASE_POOL_SIZE: '2' }), log)
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: url, DATABASE_POOL_SIZE: '2' }), log)
   t.teardown(close)
   const pids = await Promise.all(Array.from({ length: 8 }, () => sql`SELECT pg_backend_pid() AS pid, pg_sleep(0.02)`))
   t.equal(new Set(pids.map(([row]) => row?.pid)).size, 2)
@@ -50,23 +52,22 @@ t.test('DATABASE_POOL_SIZE limits the connections', async t => {
 
 for (const DATABASE_PREPARE of ['true', 'false']) {
   t.test(`Ids are opaque, with DATABASE_PREPARE=${DATABASE_PREPARE}`, async t => {
-    const config = testConfig({ DATABASE_URL: await createDatabase(), DATABASE_PREPARE })
-    const { sql, close } = await openDatabase(config, log)
+    const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: url, DATABASE_PREPARE }), log)
     t.teardown(close)
-    const [club] = await sql<{ id: string }[]>`INSERT INTO clubs (name, description) VALUES ('Chess', '') RETURNING id`
-    const id = club!.id
+    const name = randomUUID()
+    const id = await insert({ sql }, 'clubs', { name })
     const find = (id: unknown) => sql`SELECT name FROM clubs WHERE id = ${id as string}`
 
     t.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/)
-    t.strictSame([...await find(id)], [{ name: 'Chess' }])
+    t.strictSame([...await find(id)], [{ name }])
 
     const values = ['', ' ', 'not-a-uuid', '0', '\0', '%00', "'; --", 'x'.repeat(10_000), id.toUpperCase(), `{${id}}`,
       id.replaceAll('-', ''), ` ${id}`, `${id}\n`, `${id}0`, id.slice(1), 'ü€😀', '\ud800', 42, '[object Object]',
       '00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff']
     for (const value of values) t.strictSame([...await find(value)], [], JSON.stringify(value).slice(0, 50))
 
-    t.strictSame([...await find(id)], [{ name: 'Chess' }], 'the connection is usable')
-    const user = { email: 'a@example.org', password: '!', first_name: 'A', last_name: 'B', club_id: 'not-a-uuid' }
+    t.strictSame([...await find(id)], [{ name }], 'the connection is usable')
+    const user = { email: name, password: '!', first_name: 'A', last_name: 'B', club_id: 'not-a-uuid' }
     await t.rejects(sql`INSERT INTO users ${sql(user)}`, { code: '23503' }, 'the nil id violates foreign keys')
     const [row] = await sql`INSERT INTO users ${sql({ ...user, club_id: null })} RETURNING club_id`
     t.strictSame(row, { club_id: null }, 'null stays null')
@@ -74,7 +75,6 @@ for (const DATABASE_PREPARE of ['true', 'false']) {
 }
 
 t.test('A lost connection fails only the statement that ran on it', async t => {
-  const address = new URL(await createDatabase())
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
   const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
   const { sql, close } = await openDatabase(testConfig({ DATABASE_URL, DATABASE_POOL_SIZE: '1' }), log)
@@ -102,15 +102,13 @@ t.test('A lost connection fails only the statement that ran on it', async t => {
 
 /** A pool with one connection. `alter` gets each socket after it is connected, which resets its `write`. */
 async function poolOf (t: Test, options: postgres.Options<{}> = {}, alter = (_socket: Socket) => {}) {
-  const url = await createDatabase()
-  const { hostname, port } = new URL(url)
   const sockets: Socket[] = []
   const sql = postgres(url, {
     max: 1,
     fetch_types: false,
     // Typed as a constant, and called for each connection
     socket: (async () => {
-      const socket = connect(Number(port || 5432), hostname)
+      const socket = connect(Number(address.port || 5432), address.hostname)
       sockets.push(socket)
       await once(socket, 'connect')
       alter(socket)
@@ -118,8 +116,8 @@ async function poolOf (t: Test, options: postgres.Options<{}> = {}, alter = (_so
     }) as unknown as undefined,
     ...options,
   } as postgres.Options<{}>)
-  const observer = postgres(url, { max: 1, fetch_types: false })
-  await observer`CREATE TABLE notes (text text)`
+  const observer = postgres(url, { max: 1, fetch_types: false, onnotice () {} })
+  await observer.unsafe('DROP TABLE IF EXISTS notes; CREATE TABLE notes (text text)')
   t.teardown(() => Promise.all([sql, observer].map(sql => sql.end({ timeout: 0 }))))
   const stored = async () => {
     const rows = await observer<{ text: string }[]>`SELECT text FROM notes ORDER BY text`
@@ -195,19 +193,18 @@ t.test('A transaction has its connection for itself', async t => {
 t.test('A statement in the transaction of a different caller fails, and its connection is closed', async t => {
   const lines: string[] = []
   const warn = (line: string) => { lines.push(line) }
-  const DATABASE_URL = await createDatabase()
   const { sql, connections, close } = await openDatabase(
-    testConfig({ DATABASE_URL, DATABASE_POOL_SIZE: '1' }), { ...log, warn })
+    testConfig({ DATABASE_URL: url, DATABASE_POOL_SIZE: '1' }), { ...log, warn })
   t.teardown(close)
-  await sql`CREATE TABLE notes (text text)`
+  await sql`CREATE TABLE kept (text text)`
   const outcomes = await Promise.allSettled([
-    sql`BEGIN`, sql`INSERT INTO notes VALUES ('never')`, sql`INSERT INTO notes VALUES (${'never'})`,
+    sql`BEGIN`, sql`INSERT INTO kept VALUES ('never')`, sql`INSERT INTO kept VALUES (${'never'})`,
   ])
   t.match(outcomes, Array(3).fill({ status: 'rejected', reason: { code: 'STRAY_TRANSACTION' } }))
   t.equal(connections.stray, 1)
   t.match(lines, [/^PostgreSQL: STRAY_TRANSACTION: /])
-  await sql`INSERT INTO notes VALUES ('stored')`
-  t.strictSame([...await sql`SELECT text FROM notes`], [{ text: 'stored' }])
+  await sql`INSERT INTO kept VALUES ('stored')`
+  t.strictSame([...await sql`SELECT text FROM kept`], [{ text: 'stored' }])
 })
 
 t.test('All statements of a transaction end with its connection', async t => {
@@ -229,7 +226,7 @@ t.test('All statements of a transaction end with its connection', async t => {
 })
 
 t.test('A transaction that ends in a deadlock or a serialization failure is tried again once', async t => {
-  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: await createDatabase() }), log)
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: url }), log)
   t.teardown(close)
   await sql`CREATE TABLE counters AS SELECT n AS id, 0 AS value FROM generate_series(1, 2) AS n`
   let attempts = 0
@@ -260,7 +257,6 @@ t.test('A transaction that ends in a deadlock or a serialization failure is trie
 })
 
 t.test('200 transactions whose connections are reset are rolled back', async t => {
-  const address = new URL(await createDatabase())
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
   const DATABASE_URL = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
   const { sql, connections, close } = await openDatabase(testConfig({ DATABASE_URL }), log)
@@ -282,7 +278,6 @@ t.test('200 transactions whose connections are reset are rolled back', async t =
 })
 
 t.test('A statement that fails after some rows does not affect the next statement', async t => {
-  const url = await createDatabase()
   const config = testConfig({ DATABASE_URL: url, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
   const { sql, close } = await openDatabase(config, log)
   t.teardown(close)
@@ -307,8 +302,7 @@ t.test('A statement that fails after some rows does not affect the next statemen
 })
 
 t.test('A statement that cannot be sent fails alone', async t => {
-  const { sql, close } = await openDatabase(
-    testConfig({ DATABASE_URL: await createDatabase(), DATABASE_POOL_SIZE: '1' }), log)
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: url, DATABASE_POOL_SIZE: '1' }), log)
   t.teardown(close)
   const append = (value: unknown) => sql`SELECT ${value as string}::text || '!' AS text`
   t.strictSame([...await append('a')], [{ text: 'a!' }])
@@ -328,8 +322,7 @@ t.test('A statement that cannot be sent fails alone', async t => {
 })
 
 t.test('A statement that is prepared again has the same parameters', async t => {
-  const { sql, close } = await openDatabase(
-    testConfig({ DATABASE_URL: await createDatabase(), DATABASE_POOL_SIZE: '1' }), log)
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: url, DATABASE_POOL_SIZE: '1' }), log)
   t.teardown(close)
   await sql`CREATE TABLE switches (id integer, is_on boolean)`
   const insert = () => sql`INSERT INTO switches VALUES (${1}, ${true}) RETURNING *`
@@ -343,9 +336,8 @@ t.test('A statement that is prepared again has the same parameters', async t => 
 })
 
 t.test('Without prepared statements, a connection runs one statement at a time', async t => {
-  const DATABASE_URL = await createDatabase()
   for (const [DATABASE_PREPARE, isSent] of [['true', true], ['false', false]] as const) {
-    const config = testConfig({ DATABASE_URL, DATABASE_PREPARE, DATABASE_POOL_SIZE: '1' })
+    const config = testConfig({ DATABASE_URL: url, DATABASE_PREPARE, DATABASE_POOL_SIZE: '1' })
     const { sql, close } = await openDatabase(config, log)
     t.teardown(close)
     const running = sql`SELECT pg_sleep(0.1)`.execute()
@@ -361,14 +353,13 @@ t.test('Without prepared statements, a connection runs one statement at a time',
 t.test('A notice of the database is logged', async t => {
   const lines: string[] = []
   const warn = (line: string) => { lines.push(line) }
-  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: await createDatabase() }), { ...log, warn })
+  const { sql, close } = await openDatabase(testConfig({ DATABASE_URL: url }), { ...log, warn })
   t.teardown(close)
   await sql`DO $$ BEGIN RAISE WARNING 'The disk is nearly full'; END $$`
   t.strictSame(lines, ['PostgreSQL: The disk is nearly full (01000)'])
 })
 
 t.test('A pooler that takes no settings is used without them, and named in the log', async t => {
-  const address = new URL(await createDatabase())
   const refusals: string[] = []
   // PgBouncer without ignore_startup_parameters, in front of a server of the tests.
   const pooler = createServer(client => client.once('data', () => {

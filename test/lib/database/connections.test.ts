@@ -13,11 +13,12 @@ import { createDatabase, testConfig } from '../../helper.ts'
 import { makeProxy } from '../../postgres-server.ts'
 import t, { type Test } from '../../suite.ts'
 
+const address = new URL(await createDatabase())
+
 /** A pool with one connection, whose server may be silent for some seconds, and take some to open a connection. */
 async function pool (t: Test, silenceSeconds = 0.3, connectSeconds = 0) {
-  const address = new URL(await createDatabase())
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
-  const url = Object.assign(address, { host: `127.0.0.1:${proxy.port}` }).href
+  const url = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
   const connections = new Connections(silenceSeconds, connectSeconds)
   const options = { max: 1, fetch_types: false, backoff: () => 0, socket: connections.connect }
   const sql = postgres(url, options)
@@ -86,7 +87,7 @@ t.test('A pause of the process closes no connection whose answer has arrived', a
   const connections = new Connections(0.8)
   // Without a proxy, which would pause as well
   const options = { max: 1, fetch_types: false, socket: connections.connect }
-  const sql = postgres(await createDatabase(), options)
+  const sql = postgres(address.href, options)
   t.teardown(() => sql.end({ timeout: 0 }))
   await sql`SELECT`
   // One check sees that the connection is idle, and one that a statement was sent.
@@ -121,7 +122,7 @@ t.test('A transaction on a silent connection fails, and stores nothing', async t
 })
 
 t.test('A Unix socket is connected to', async t => {
-  const { port, hostname, username, password, pathname } = new URL(await createDatabase())
+  const { port, hostname, username, password, pathname } = address
   const directory = await mkdtemp(join(tmpdir(), 'socket-'))
   const server = createServer(client => pipeline(client, connect(Number(port), hostname), client, () => {}))
   server.listen(join(directory, '.s.PGSQL.5432'))
