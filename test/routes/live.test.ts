@@ -7,7 +7,7 @@ import postgres from 'postgres'
 import { driverOptions } from '#lib/database/client.js'
 import { LISTS } from '#routes/live/schemas.js'
 import { assertComplete } from '../assertions.ts'
-import { build, buildWithRoutes, insert } from '../helper.ts'
+import { build, buildWithRoutes, createDatabase, insert } from '../helper.ts'
 import { currentRun } from '../run.ts'
 import t, { type Test } from '../suite.ts'
 
@@ -18,6 +18,14 @@ interface Message {
 }
 
 const EVENTS = '/events?limit=12'
+
+const DATABASE_URL = await createDatabase()
+const { app, routes } = await buildWithRoutes(t, { DATABASE_URL })
+const proxied = await build(t, { DATABASE_URL, DATABASE_POOL_SIZE: '8', TRUST_PROXY: '1' })
+t.beforeEach(async () => {
+  // The clients of earlier tests
+  while (app.live.clients + proxied.live.clients > 0) await sleep(5)
+})
 
 /** Opens a stream over HTTP. `next` resolves to the next message, or to `undefined` if the stream ends. */
 async function watch (t: Test, app: FastifyInstance, lists: string[], headers: Record<string, string> = {}) {
@@ -58,7 +66,6 @@ async function etagOf (app: FastifyInstance, url: string) {
 }
 
 t.test('GET /live tells the entity tag of each list, then each change of a list', async t => {
-  const app = await build(t)
   const { response, next, first } = await watch(t, app, [EVENTS, '/mentors'])
   t.equal(response.status, 200)
   t.match(Object.fromEntries(response.headers), {
@@ -80,7 +87,6 @@ t.test('GET /live tells the entity tag of each list, then each change of a list'
 })
 
 t.test('GET /live watches every public list', async t => {
-  const { app, routes } = await buildWithRoutes(t)
   const watchable = routes.filter(({ config }) => config?.list).map(({ url }) => url)
   assertComplete(t, LISTS, watchable, 'LISTS in routes/live/schemas.ts')
   const lists = LISTS.map(list => `${list}?limit=3`)
@@ -89,7 +95,6 @@ t.test('GET /live watches every public list', async t => {
 })
 
 t.test('GET /live tells a repeated list once', async t => {
-  const app = await build(t)
   const { next, rest } = await watch(t, app, ['/mentors', '/clubs', '/mentors'])
   t.strictSame([(await next())?.list, (await next())?.list].sort(), ['/clubs', '/mentors'])
   await sleep(600)
@@ -97,7 +102,6 @@ t.test('GET /live tells a repeated list once', async t => {
 })
 
 t.test('GET /live reads a list that PostgreSQL refuses only after a change', async t => {
-  const app = await build(t)
   // Commits to the databases of other tests change the snapshot as well.
   const snapshot = await app.cache.readSnapshot()
   t.intercept(app.cache, 'readSnapshot', { value: async () => snapshot })
@@ -111,7 +115,6 @@ t.test('GET /live reads a list that PostgreSQL refuses only after a change', asy
 })
 
 t.test('Two clients that open an unchanged list at once are both told', async t => {
-  const app = await build(t)
   const snapshot = await app.cache.readSnapshot()
   t.intercept(app.cache, 'readSnapshot', { value: async () => snapshot })
   const open = () => {
@@ -127,7 +130,6 @@ t.test('Two clients that open an unchanged list at once are both told', async t 
 })
 
 t.test('GET /live compares after a gap', async t => {
-  const app = await build(t)
   const lists = [EVENTS, '/mentors']
   const before = await watch(t, app, lists)
   const { id } = await before.first()
@@ -145,7 +147,6 @@ t.test('GET /live compares after a gap', async t => {
 })
 
 t.test('GET /live refuses all but one to eight public lists', async t => {
-  const app = await build(t)
   for (const query of [
     '', 'list=', 'list=/', 'list=/users', 'list=/auth/me', 'list=/events/mine', 'list=/live', 'list=events',
     'list=/agenda%3Fcursor%3Dx', 'list=/events%3Fsort%3Dup',
@@ -160,7 +161,7 @@ t.test('GET /live refuses all but one to eight public lists', async t => {
 })
 
 t.test('GET /live gives a network half of the streams', async t => {
-  const app = await build(t, { LIVE_CLIENTS: '4', TRUST_PROXY: '1' })
+  const app = await build(t, { DATABASE_URL, LIVE_CLIENTS: '4', TRUST_PROXY: '1' })
   const from = (address: string) => watch(t, app, ['/mentors'], { 'x-forwarded-for': address })
   const streams = [await from('192.0.2.1'), await from('192.0.2.1'), await from('192.0.2.1')]
   t.strictSame(streams.map(({ response }) => response.status), [200, 200, 503])
@@ -174,9 +175,8 @@ t.test('GET /live gives a network half of the streams', async t => {
 })
 
 t.test('GET /live lets a network add half of the lists', async t => {
-  const app = await build(t, { TRUST_PROXY: '1' })
   const open = (address: string, from: number, count: number) => watch(
-    t, app, Array.from({ length: count }, (_, n) => `/events?page=${from + n}`), { 'x-forwarded-for': address })
+    t, proxied, Array.from({ length: count }, (_, n) => `/events?page=${from + n}`), { 'x-forwarded-for': address })
   for (let n = 0; n < 12; n++) t.equal((await open('192.0.2.1', 8 * n, 8)).response.status, 200)
   t.equal((await open('192.0.2.1', 96, 8)).response.status, 503)
   t.equal((await open('192.0.2.1', 96, 4)).response.status, 200)
@@ -222,9 +222,8 @@ function fillQueue (t: Test, app: FastifyInstance) {
 }
 
 t.test('GET /live reads a list as the network that watches the fewest lists', async t => {
-  const app = await build(t, { DATABASE_POOL_SIZE: '8', TRUST_PROXY: '1' })
   const from = async (address: string, lists: string[]) => {
-    const stream = await watch(t, app, lists, { 'x-forwarded-for': address })
+    const stream = await watch(t, proxied, lists, { 'x-forwarded-for': address })
     await stream.first()
     return stream
   }
@@ -234,11 +233,11 @@ t.test('GET /live reads a list as the network that watches the fewest lists', as
   await from('192.0.2.1', ['/mentors', '/clubs'])
   const honest = await from('192.0.2.2', ['/mentors'])
 
-  const { order, release } = fillQueue(t, app)
-  await insert(app, 'mentors', { club_id: await insert(app, 'clubs') })
-  while (app.queues.lists.waiting < 26) await sleep(5)
+  const { order, release } = fillQueue(t, proxied)
+  await insert(proxied, 'mentors', { club_id: await insert(proxied, 'clubs') })
+  while (proxied.queues.lists.waiting < 26) await sleep(5)
   // A list waits already when a client of a different network comes.
-  const late = await watch(t, app, ['/clubs'], { 'x-forwarded-for': '192.0.2.3' })
+  const late = await watch(t, proxied, ['/clubs'], { 'x-forwarded-for': '192.0.2.3' })
   await sleep(100)
   await release()
   t.equal((await honest.next())?.list, '/mentors')
@@ -247,23 +246,22 @@ t.test('GET /live reads a list as the network that watches the fewest lists', as
 })
 
 t.test('GET /live and requests for the same lists share reads, and do not wait for each other', async t => {
-  const app = await build(t, { DATABASE_POOL_SIZE: '8', TRUST_PROXY: '1' })
   const lists = ['/mentors', '/clubs']
   const streams: Awaited<ReturnType<typeof watch>>[] = []
   for (const [index, list] of lists.entries()) {
-    const stream = await watch(t, app, [list], { 'x-forwarded-for': `192.0.2.${index}` })
+    const stream = await watch(t, proxied, [list], { 'x-forwarded-for': `192.0.2.${index}` })
     await stream.first()
     streams.push(stream)
   }
-  const { release } = fillQueue(t, app)
-  await insert(app, 'mentors', { club_id: await insert(app, 'clubs') })
-  while (app.queues.lists.waiting < 2) await sleep(5)
-  const responses = lists.map(url => app.inject({ url, headers: { 'x-forwarded-for': '192.0.2.4' } }))
-  const first = app.inject({ url: '/testimonials', headers: { 'x-forwarded-for': '192.0.2.4' } })
-  while (app.queues.lists.waiting < 3) await sleep(5)
-  streams.push(await watch(t, app, ['/testimonials'], { 'x-forwarded-for': '192.0.2.2' }))
+  const { release } = fillQueue(t, proxied)
+  await insert(proxied, 'mentors', { club_id: await insert(proxied, 'clubs') })
+  while (proxied.queues.lists.waiting < 2) await sleep(5)
+  const responses = lists.map(url => proxied.inject({ url, headers: { 'x-forwarded-for': '192.0.2.4' } }))
+  const first = proxied.inject({ url: '/testimonials', headers: { 'x-forwarded-for': '192.0.2.4' } })
+  while (proxied.queues.lists.waiting < 3) await sleep(5)
+  streams.push(await watch(t, proxied, ['/testimonials'], { 'x-forwarded-for': '192.0.2.2' }))
   await sleep(100)
-  t.equal(app.queues.lists.waiting, 3, 'a read is one entry')
+  t.equal(proxied.queues.lists.waiting, 3, 'a read is one entry')
   await release()
   for (const response of [...responses, first]) t.equal((await response).statusCode, 200)
   const told = await Promise.all(streams.map(({ next }) => next()))
@@ -271,7 +269,6 @@ t.test('GET /live and requests for the same lists share reads, and do not wait f
 })
 
 t.test('Clients that come at once share a check', async t => {
-  const app = await build(t)
   const lists = [{ url: '/mentors', base: null }]
   const open = () => app.live.open('192.0.2.1', lists, '', () => 0)!.setEncoding('utf8')
   const first = open()
@@ -285,16 +282,17 @@ t.test('Clients that come at once share a check', async t => {
 })
 
 t.test('GET /live does not read lists whose clients have gone', async t => {
-  const app = await build(t, { DATABASE_POOL_SIZE: '8' })
-  const { order, release } = fillQueue(t, app)
-  const stream = await watch(t, app, ['/mentors', '/clubs'])
-  while (app.queues.lists.waiting < 2) await sleep(5)
+  // A commit, so that the cache has neither list
+  await insert(proxied, 'clubs')
+  const { order, release } = fillQueue(t, proxied)
+  const stream = await watch(t, proxied, ['/mentors', '/clubs'])
+  while (proxied.queues.lists.waiting < 2) await sleep(5)
   stream.close()
-  while (app.live.clients > 0) await sleep(5)
+  while (proxied.live.clients > 0) await sleep(5)
   await release()
   await sleep(200)
   t.strictSame(order, [])
-  t.equal(app.queues.lists.waiting, 0)
+  t.equal(proxied.queues.lists.waiting, 0)
 })
 
 t.test('GET /live stays open while the database is away', async t => {
@@ -318,7 +316,7 @@ t.test('GET /live stays open while the database is away', async t => {
 })
 
 t.test('A stop ends streams with a short time to retry', async t => {
-  const app = await build(t, { STOP_DELAY: '1' })
+  const app = await build(t, { DATABASE_URL, STOP_DELAY: '1' })
   const stream = await watch(t, app, ['/mentors'])
   await stream.next()
   const start = performance.now()
@@ -335,7 +333,6 @@ t.test('A stop ends streams with a short time to retry', async t => {
 })
 
 t.test('Clients share the question for the snapshot and the reads', async t => {
-  const app = await build(t)
   const streams = [await watch(t, app, [EVENTS])]
   for (let n = 1; n < 50; n++) streams.push(await watch(t, app, [EVENTS]))
   for (const { next } of streams) await next()
