@@ -1,14 +1,14 @@
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
-import { type AddressInfo, Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
 
-import { bearer, build, inject, insert, MAIL, person, untilBlocked } from '../helper.ts'
-import t, { type Test } from '../suite.ts'
+import { bearer, build, createDatabase, inject, insert, MAIL, person, untilBlocked } from '../helper.ts'
+import t from '../suite.ts'
 
 const TOKEN = 'a-token-of-the-tests'
 
@@ -24,28 +24,18 @@ async function scrape (app: FastifyInstance) {
   return Object.fromEntries(lines.map(line => line.split(/ (?=\S+$)/))) as { [sample: string]: string }
 }
 
-/** A service that listens. */
-async function listen (t: Test, variables: NodeJS.Dict<string> = {}) {
-  const app = await build(t, { METRICS_TOKEN: TOKEN, ...variables })
-  const address = await app.listen({ port: 0 })
-  return { app, ask }
-
-  /** Requests the events through a socket. Returns their entity tag. */
-  async function ask (headers: Record<string, string> = {}) {
-    const [response] = await once(get(`${address}/events`, { headers }), 'response') as [IncomingMessage]
-    await buffer(response)
-    return response.headers.etag!
-  }
-}
+const DATABASE_URL = await createDatabase()
+const measured = { DATABASE_URL, METRICS_TOKEN: TOKEN }
+const app = await build(t, { ...measured, ...MAIL })
+const address = await app.listen({ port: 0 })
 
 t.test('Without METRICS_TOKEN there is no GET /metrics', async t => {
-  const app = await build(t)
+  const app = await build(t, { DATABASE_URL })
   const response = await inject(app, 'GET', '/metrics', undefined, { authorization: 'Bearer undefined' })
   t.equal(response.statusCode, 404)
 })
 
 t.test('GET /metrics returns 401 without the token', async t => {
-  const app = await build(t, { METRICS_TOKEN: TOKEN })
   const { token } = await person(app, 'ADMIN')
   for (const authorization of [undefined, '', 'Bearer', 'Bearer ', `Bearer ${TOKEN}x`, `Bearer ${token}`, TOKEN]) {
     const response = await inject(app, 'GET', '/metrics', undefined, { ...authorization && { authorization } })
@@ -56,9 +46,7 @@ t.test('GET /metrics returns 401 without the token', async t => {
 })
 
 t.test('Streams of changes are counted, but not as requests that take hours', async t => {
-  const { app } = await listen(t)
-  const { port } = app.server.address() as AddressInfo
-  const [stream] = await once(get(`http://127.0.0.1:${port}/live?list=/clubs&list=/mentors`), 'response')
+  const [stream] = await once(get(`${address}/live?list=/clubs&list=/mentors`), 'response')
   await once(stream, 'data')
   while ((await scrape(app)).live_messages_total !== '2') await sleep(10)
   t.equal((await scrape(app)).live_clients, '1')
@@ -71,7 +59,7 @@ t.test('Streams of changes are counted, but not as requests that take hours', as
 })
 
 t.test('Requests are counted by method, route and status', async t => {
-  const app = await build(t, { METRICS_TOKEN: TOKEN })
+  const app = await build(t, measured)
   for (const url of ['/blogs/one', '/blogs/two/?secret=1']) await inject(app, 'GET', url)
   await inject(app, 'GET', '/blogs')
   await inject(app, 'GET', '/blogs/')
@@ -91,10 +79,16 @@ t.test('Requests are counted by method, route and status', async t => {
     t.ok(seconds > 0 && seconds < 10, `${seconds} s`)
   }
   t.notMatch(JSON.stringify(samples), /secret|two|such/, 'labels have no text of clients')
+  t.strictSame(Object.keys(samples).filter(name => name.startsWith('email')), [], 'without SMTP_URL')
 })
 
 t.test('Responses from the cache are counted as requests', async t => {
-  const { app, ask } = await listen(t)
+  /** Requests the events through a socket. Returns their entity tag. */
+  const ask = async (headers: Record<string, string> = {}) => {
+    const [response] = await once(get(`${address}/events`, { headers }), 'response') as [IncomingMessage]
+    await buffer(response)
+    return response.headers.etag!
+  }
   const etag = await ask()
   for (let time = 0; time < 3; time++) await ask({ 'if-none-match': etag })
   const samples = await scrape(app)
@@ -104,7 +98,7 @@ t.test('Responses from the cache are counted as requests', async t => {
 })
 
 t.test('The cache counts its hits, misses and validations', async t => {
-  const { app } = await listen(t)
+  const app = await build(t, measured)
   const before = await scrape(app)
   t.match(before, { response_cache_hits_total: '0', response_cache_misses_total: '0', response_cache_bytes: '0' })
   // Other databases of the server may commit, which adds misses.
@@ -116,7 +110,6 @@ t.test('The cache counts its hits, misses and validations', async t => {
 })
 
 t.test('The bytes that requests hold are shown, and the connections that were closed for it', async t => {
-  const { app } = await listen(t)
   const show = async () => {
     const { held_bytes: bytes, held_bytes_connections_closed_total: closed } = await scrape(app)
     // The request for the metrics holds its headers.
@@ -131,7 +124,7 @@ t.test('The bytes that requests hold are shown, and the connections that were cl
 })
 
 t.test('Gauges count the connections of the pool, and the passwords that are hashed', async t => {
-  const app = await build(t, { METRICS_TOKEN: TOKEN, DATABASE_POOL_SIZE: '3' })
+  const app = await build(t, { ...measured, DATABASE_POOL_SIZE: '3' })
   t.match(await scrape(app), { database_connections: '1', database_connections_max: '5', password_hashes_running: '0' })
   await Promise.all(Array.from({ length: 5 }, () => app.sql`SELECT pg_sleep(0.1)`))
   await t.rejects(app.sql`BEGIN`)
@@ -144,13 +137,13 @@ t.test('Gauges count the connections of the pool, and the passwords that are has
 
 t.test('The queues are shown', async t => {
   // One place for lists.
-  const { app } = await listen(t, { DATABASE_POOL_SIZE: '4' })
-  const { port } = app.server.address() as AddressInfo
+  const app = await build(t, { ...measured, DATABASE_POOL_SIZE: '4' })
+  const address = await app.listen({ port: 0 })
   const requests: Promise<unknown>[] = []
   await app.sql.begin(async sql => {
     await sql`LOCK TABLE clubs`
     for (const path of ['/clubs', '/mentors']) {
-      requests.push(once(get({ port, path }).on('response', buffer), 'response'))
+      requests.push(once(get(address + path).on('response', buffer), 'response'))
     }
     while ((await scrape(app)).lists_waiting !== '1') await sleep(10)
     t.match(await scrape(app), { lists_running: '1', operations_running: '0', operations_waiting: '0' })
@@ -161,12 +154,12 @@ t.test('The queues are shown', async t => {
   })
 })
 
-t.test('A request whose client has gone counts as 499', async t => {
-  const { app } = await listen(t)
-  const { port } = app.server.address() as AddressInfo
+t.test('A request whose client has gone counts as 499', async () => {
+  // A commit, so that the cache has no list
+  await insert(app, 'clubs')
   await app.sql.begin(async sql => {
     await sql`LOCK TABLE clubs`
-    const request = get({ port, path: '/clubs' }).on('error', () => {})
+    const request = get(`${address}/clubs`).on('error', () => {})
     await untilBlocked(app.database.shortSql)
     request.destroy()
     while (!(await scrape(app))['http_request_duration_seconds_count{method="GET",route="/clubs",status="499"}']) {
@@ -176,7 +169,6 @@ t.test('A request whose client has gone counts as 499', async t => {
 })
 
 t.test('Gauges describe the process and the build', async t => {
-  const app = await build(t, { METRICS_TOKEN: TOKEN })
   const { version } = JSON.parse(await readFile('package.json', 'utf8'))
   const samples = await scrape(app)
   t.equal(samples[`build_info{version="${version}",node="${process.version}"}`], '1')
@@ -217,11 +209,10 @@ t.test('Emails and batches are counted by their state, with the age of the oldes
   t.match(await scrape(app), expected, 'while the database is away')
   app.outbox.count = () => new Promise(() => {})
   t.match(await scrape(app), expected, 'while the database does not answer')
-  t.equal(Object.keys(await scrape(await build(t, { METRICS_TOKEN: TOKEN }))).some(name => /^email/.test(name)), false)
 })
 
 t.test('Pictures are counted with their bytes', async t => {
-  const app = await build(t, { METRICS_TOKEN: TOKEN, DATABASE_TIMEOUT: '1' })
+  const app = await build(t, { ...measured, DATABASE_TIMEOUT: '1' })
   t.match(await scrape(app), { pictures_stored: '0', pictures_stored_bytes: '0' })
   const { id, token } = await person(app)
   const fields = { user_id: id, large: Buffer.alloc(50_000, 'x'), small: Buffer.alloc(7), width: 1, height: 1 }
@@ -236,8 +227,7 @@ t.test('Pictures are counted with their bytes', async t => {
 })
 
 t.test('Every metric on the dashboard exists, with its labels', async t => {
-  const { app, ask } = await listen(t, MAIL)
-  for (let time = 0; time < 3; time++) await ask()
+  for (let time = 0; time < 3; time++) await inject(app, 'GET', '/clubs')
   await inject(app, 'POST', '/auth/login', { email: 'ada@example.org', password: 'wrong' })
   const samples = Object.keys(await scrape(app))
   const { panels } = JSON.parse(await readFile('examples/grafana-dashboard.json', 'utf8')) as {
@@ -262,7 +252,6 @@ t.test('Every metric on the dashboard exists, with its labels', async t => {
 })
 
 t.test('Every metric that there is an alert for exists', async t => {
-  const { app } = await listen(t, MAIL)
   const samples = Object.keys(await scrape(app))
   const rules = [...(await readFile('examples/prometheus-alerts.yaml', 'utf8')).matchAll(/expr: .*\((\w+)\) >/g)]
   t.equal(rules.length, 3)
