@@ -3,11 +3,13 @@ import { randomUUID } from 'node:crypto'
 import type { LightMyRequestResponse } from 'fastify'
 
 import { assertResponse, shown } from '../assertions.ts'
-import { build, inject, insert, person } from '../helper.ts'
+import { build, inject, insert, person, type Person } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
-const admin = await person(app, 'ADMIN')
+const { sql } = app
+let admin: Person
+t.beforeEach(async () => { admin = await person(app, 'ADMIN') })
 
 const JSON_BODY = { 'content-type': 'application/json' }
 const FAILED = { message: 'Error creating club' }
@@ -15,23 +17,23 @@ const NO_HEAD = { message: 'Club head not found' }
 const REQUIRED = { message: 'Name and description are required' }
 const NUL = '\0'
 
-async function addClub (fields: Record<string, unknown> = {}, { sql } = app) {
+async function addClub (fields: Record<string, unknown> = {}) {
   const club = { name: randomUUID(), description: 'A club', ...fields }
   const [row] = await sql<{ id: string, name: string }[]>`INSERT INTO clubs ${sql(club)} RETURNING id, name`
   return row!
 }
 
 /** Finds the clubs of this name in the database. */
-async function clubsCalled (name: string, { sql } = app) {
+async function clubsCalled (name: string) {
   return [...await sql`SELECT * FROM clubs WHERE name = ${name}`].map(club => ({ ...club }))
 }
 
-async function countClubs ({ sql } = app) {
+async function countClubs () {
   const [{ count } = {}] = await sql`SELECT count(*)::int FROM clubs`
   return count
 }
 
-async function standing (id: string, { sql } = app) {
+async function standing (id: string) {
   const [user] = await sql`SELECT role, club_id AS "clubId" FROM users WHERE id = ${id}`
   return { ...user }
 }
@@ -45,23 +47,23 @@ const statuses = (responses: LightMyRequestResponse[]) => responses.map(({ statu
 const byId = (a: { id: string }, b: { id: string }) => a.id < b.id ? -1 : 1
 
 t.test('GET /clubs returns every club with its members and events to anyone', async t => {
-  const fresh = await build(t)
+  await sql`TRUNCATE clubs CASCADE`
   const headId = randomUUID()
-  const chess = await addClub({ name: 'Chess', image_url: 'https://example.org/c.png', club_head_id: headId }, fresh)
-  const plain = await addClub({ name: 'Go', description: 'Stones' }, fresh)
+  const chess = await addClub({ name: 'Chess', image_url: 'https://example.org/c.png', club_head_id: headId })
+  const plain = await addClub({ name: 'Go', description: 'Stones' })
   const [ada, bob, eve] = [
-    await person(fresh, 'STUDENT', { club_id: chess.id, avatar: 'https://example.org/ada.png', idp_id: '1' }),
-    await person(fresh, 'CLUB_HEAD', { club_id: chess.id, first_name: 'Bob', last_name: 'Bee' }),
-    await person(fresh, 'ADMIN', { club_id: plain.id, first_name: 'Eve', last_name: 'Ee' }),
+    await person(app, 'STUDENT', { club_id: chess.id, avatar: 'https://example.org/ada.png', idp_id: '1' }),
+    await person(app, 'CLUB_HEAD', { club_id: chess.id, first_name: 'Bob', last_name: 'Bee' }),
+    await person(app, 'ADMIN', { club_id: plain.id, first_name: 'Eve', last_name: 'Ee' }),
   ]
-  await person(fresh, 'CLUB_HEAD', { id: headId })
+  await person(app, 'CLUB_HEAD', { id: headId })
   const addEvent = (club: string, date: string, title = 'Open day') =>
-    insert(fresh, 'events', { club_id: club, date: new Date(date), title })
+    insert(app, 'events', { club_id: club, date: new Date(date), title })
   const openDay = await addEvent(chess.id, '2026-01-31T09:30:00.120Z')
   const party = await addEvent(chess.id, '0099-12-31T23:59:59Z', 'Party')
   const gala = await addEvent(plain.id, '9999-12-31T23:59:59.999Z', 'Gala')
-  await fresh.sql`INSERT INTO event_registrations (user_id, event_id) VALUES (${eve.id}, ${gala})`
-  await fresh.sql`
+  await sql`INSERT INTO event_registrations (user_id, event_id) VALUES (${eve.id}, ${gala})`
+  await sql`
     INSERT INTO mentors (name, expertise, image_url, club_id) VALUES ('Max', 'Openings', 'data:,', ${chess.id})
   `
   const expected = [
@@ -92,7 +94,7 @@ t.test('GET /clubs returns every club with its members and events to anyone', as
   ].sort(byId)
   type Listed = { id: string, members: { id: string }[], events: { id: string }[] }
   for (const url of ['/clubs', '/clubs/?name=Go&page=2&limit=1']) {
-    const { clubs, ...rest } = (await inject(fresh, 'GET', url)).json()
+    const { clubs, ...rest } = (await inject(app, 'GET', url)).json()
     t.strictSame(rest, {})
     t.strictSame(clubs.map(({ members, events, ...club }: Listed) =>
       ({ ...club, members: members.sort(byId), events: events.sort(byId) })).sort(byId), expected, url)
@@ -100,16 +102,16 @@ t.test('GET /clubs returns every club with its members and events to anyone', as
 })
 
 t.test('GET /clubs returns any number of clubs, also without members and events', async t => {
-  const fresh = await build(t)
-  assertResponse(t, await inject(fresh, 'GET', '/clubs'), 200, { clubs: [] })
-  const { id } = await addClub({ name: 'Go' }, fresh)
-  assertResponse(t, await inject(fresh, 'GET', '/clubs'), 200, {
+  await sql`TRUNCATE clubs CASCADE`
+  assertResponse(t, await inject(app, 'GET', '/clubs'), 200, { clubs: [] })
+  const { id } = await addClub({ name: 'Go' })
+  assertResponse(t, await inject(app, 'GET', '/clubs'), 200, {
     clubs: [
       { id, name: 'Go', description: 'A club', imageUrl: null, clubHeadId: null, members: [], events: [] },
     ],
   })
-  await fresh.sql`INSERT INTO clubs (name, description) SELECT n, 'One of many' FROM generate_series(1, 150) n`
-  t.equal((await inject(fresh, 'GET', '/clubs')).json().clubs.length, 151)
+  await sql`INSERT INTO clubs (name, description) SELECT n, 'One of many' FROM generate_series(1, 150) n`
+  t.equal((await inject(app, 'GET', '/clubs')).json().clubs.length, 151)
 })
 
 t.test('POST /clubs creates a club, and makes its head a CLUB_HEAD and member', async t => {
@@ -253,19 +255,20 @@ t.test('POST /clubs returns 500 for the head of an existing club', async t => {
   assertResponse(t, await admin.inject('POST', '/clubs', body), 500, FAILED)
   t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId })
 
-  await app.sql`UPDATE users SET role = 'STUDENT', club_id = NULL WHERE id = ${head.id}`
+  await sql`UPDATE users SET role = 'STUDENT', club_id = NULL WHERE id = ${head.id}`
   assertResponse(t, await admin.inject('POST', '/clubs', body), 500, FAILED, 'whatever their role and club')
   t.strictSame(await clubsCalled(body.name), [], 'nothing is stored')
   t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null }, 'the head is unchanged')
 })
 
 t.test('POST /clubs stores no club if the update of its head fails', async t => {
-  const broken = await build(t)
-  const [root, head] = [await person(broken, 'ADMIN'), await person(broken)]
-  await broken.sql`ALTER TABLE users ADD CHECK (role <> 'CLUB_HEAD')`
-  assertResponse(t, await root.inject('POST', '/clubs', club(head.email)), 500, FAILED)
-  t.equal(await countClubs(broken), 0)
-  t.strictSame(await standing(head.id, broken), { role: 'STUDENT', clubId: null })
+  const head = await person(app)
+  const before = await countClubs()
+  await sql`ALTER TABLE users ADD CONSTRAINT refused CHECK (role <> 'CLUB_HEAD') NOT VALID`
+  assertResponse(t, await admin.inject('POST', '/clubs', club(head.email)), 500, FAILED)
+  await sql`ALTER TABLE users DROP CONSTRAINT refused`
+  t.equal(await countClubs(), before)
+  t.strictSame(await standing(head.id), { role: 'STUDENT', clubId: null })
 })
 
 t.test('Of five concurrent requests with one name, one succeeds', async t => {
@@ -293,7 +296,7 @@ t.test('Of five concurrent requests with one head, one succeeds', async t => {
     Array.from({ length: 5 }, () => admin.inject('POST', '/clubs', club(head.email)))
   )
   t.strictSame(statuses(responses), [201, ...Array(4).fill(500)])
-  const clubs = await app.sql`SELECT id FROM clubs WHERE club_head_id = ${head.id}`
+  const clubs = await sql`SELECT id FROM clubs WHERE club_head_id = ${head.id}`
   t.equal(clubs.length, 1)
   t.strictSame(await standing(head.id), { role: 'CLUB_HEAD', clubId: clubs[0]?.id })
 })

@@ -33,11 +33,11 @@ interface Event {
   createdAt: string
 }
 
-async function makeEvent (clubId: string, fields: Record<string, unknown> = {}, on = app): Promise<Event> {
+async function makeEvent (clubId: string, fields: Record<string, unknown> = {}): Promise<Event> {
   const { data: date, ...rest } = body
   const given = Object.fromEntries(Object.entries(rest).map(([field, value]) => [postgres.fromCamel(field), value]))
   const row = { ...given, date, club_id: clubId, ...fields }
-  const [event] = await on.sql`INSERT INTO events ${on.sql(row)} RETURNING *`
+  const [event] = await app.sql`INSERT INTO events ${app.sql(row)} RETURNING *`
   return fieldsOf(event!)
 }
 
@@ -50,10 +50,10 @@ function fieldsOf ({ updated_at: _, sequence: __, ...row }: Row): Event {
 interface Registration { id: string, registeredAt: string }
 
 async function makeRegistration (
-  userId: string, eventId: string, fields: Record<string, unknown> = {}, on = app
+  userId: string, eventId: string, fields: Record<string, unknown> = {}
 ): Promise<Registration> {
-  const [registration] = await on.sql`
-    INSERT INTO event_registrations ${on.sql({ user_id: userId, event_id: eventId, ...fields })}
+  const [registration] = await app.sql`
+    INSERT INTO event_registrations ${app.sql({ user_id: userId, event_id: eventId, ...fields })}
     RETURNING id, registered_at AS "registeredAt"
   `
   return JSON.parse(JSON.stringify(registration))
@@ -252,15 +252,15 @@ t.test('DELETE /events/:id', async t => {
 
 t.test('GET /events', async t => {
   t.test('lists all events with club and number of registrations', async t => {
-    const app = await build(t)
+    await app.sql`TRUNCATE events CASCADE`
     const empty = { events: [], pagination: { page: 1, pages: 0, total: 0, limit: 12 } }
     assertResponse(t, await inject(app, 'GET', '/events'), 200, empty)
 
-    const club = await makeClub({}, app)
-    const plain = await makeClub({ image_url: null }, app)
-    const busy = await makeEvent(club.id, { date: '2030-01-02T00:00:00Z' }, app)
-    const quiet = await makeEvent(plain.id, { date: '2001-01-01T00:00:00Z', image_url: null }, app)
-    for (let i = 0; i < 3; i++) await makeRegistration((await person(app)).id, busy.id, {}, app)
+    const club = await makeClub()
+    const plain = await makeClub({ image_url: null })
+    const busy = await makeEvent(club.id, { date: '2030-01-02T00:00:00Z' })
+    const quiet = await makeEvent(plain.id, { date: '2001-01-01T00:00:00Z', image_url: null })
+    for (let i = 0; i < 3; i++) await makeRegistration((await person(app)).id, busy.id)
     const expected = {
       events: [
         { ...busy, club: clubOf(club), registrationCount: 3 },
@@ -274,14 +274,14 @@ t.test('GET /events', async t => {
   })
 
   t.test('page, limit and sort', async t => {
-    const app = await build(t)
-    const club = await makeClub({}, app)
+    await app.sql`TRUNCATE events CASCADE`
+    const club = await makeClub()
     // In ascending order, and shuffled, so that no list is sorted by coincidence.
     const ordered = Array.from({ length: 20 }, (): string => randomUUID()).sort()
     const shuffled = ordered.map((_, i) => ordered[(i * 7 + 3) % 20]!)
     // Four events on each of five days.
     const day = (id: string) => Math.floor(ordered.indexOf(id) / 2) % 5
-    for (const id of shuffled) await makeEvent(club.id, { id, date: `2030-01-0${day(id) + 1}T09:00:00Z` }, app)
+    for (const id of shuffled) await makeEvent(club.id, { id, date: `2030-01-0${day(id) + 1}T09:00:00Z` })
     const asc = [...ordered].sort((a, b) => day(a) - day(b) || (a < b ? -1 : 1))
     const desc = [...ordered].sort((a, b) => day(b) - day(a) || (a < b ? -1 : 1))
     const list = (query: string) => inject(app, 'GET', `/events?${query}`)

@@ -1,4 +1,3 @@
-import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { parse } from 'csv-parse/sync'
@@ -6,11 +5,15 @@ import fc from 'fast-check'
 import type { LightMyRequestResponse } from 'fastify'
 
 import { assertResponse } from '../assertions.ts'
-import { bearer, build, createDatabase, inject, insert, make, person, type Person } from '../helper.ts'
+import { bearer, build, inject, insert, make, person, type Person } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
 
 const app = await build(t)
-const admin = await person(app, 'ADMIN')
+let admin: Person
+t.beforeEach(async () => {
+  await app.sql`TRUNCATE users CASCADE`
+  admin = await person(app, 'ADMIN')
+})
 
 const addClub = () => insert(app, 'clubs')
 
@@ -92,7 +95,7 @@ t.test('GET /exports/events/:id/registrations.csv without registrations has only
 })
 
 t.test('GET /exports/users.csv lists every user, newest first', async t => {
-  const app = await build(t)
+  await app.sql`DELETE FROM users`
   const club = await insert(app, 'clubs', { name: 'Chess' })
   const time = (n: number) => new Date(Date.UTC(2026, 0, 31, 9, n))
   const head = await person(app, 'CLUB_HEAD', { club_id: club, created_at: time(0) })
@@ -107,8 +110,6 @@ t.test('GET /exports/users.csv lists every user, newest first', async t => {
 })
 
 t.test('Every row is exported once, even when all sort alike', async t => {
-  const app = await build(t)
-  const admin = await person(app, 'ADMIN')
   await app.sql`
     INSERT INTO users (email, password, first_name, last_name, created_at)
     SELECT n || '@example.org', '!', 'Ada', 'Lovelace', timestamptz '2026-01-31' + n / 700 * interval '1 s'
@@ -125,8 +126,6 @@ t.test('Every row is exported once, even when all sort alike', async t => {
 })
 
 t.test('Long rows are exported in batches that end by bytes', async t => {
-  const app = await build(t)
-  const admin = await person(app, 'ADMIN', { created_at: new Date('2026-01-01') })
   await app.sql`
     INSERT INTO users (email, password, first_name, last_name)
     SELECT n || '@example.org', '!', repeat('x', 100000), 'Lovelace' FROM generate_series(1, 10) AS n
@@ -137,12 +136,12 @@ t.test('Long rows are exported in batches that end by bytes', async t => {
 })
 
 t.test('One batch at a time is read of four connections', async t => {
-  const app = await build(t, { DATABASE_URL: await createDatabase(), DATABASE_POOL_SIZE: '4' })
-  const admin = await person(app, 'ADMIN')
+  const four = await build(t, { DATABASE_URL: app.config.DATABASE_URL, DATABASE_POOL_SIZE: '4' })
   let responses: Promise<LightMyRequestResponse[]>
   await app.sql.begin(async sql => {
     await sql`LOCK TABLE clubs`
-    responses = Promise.all(Array.from({ length: 3 }, () => admin.inject('GET', '/exports/users.csv')))
+    const get = () => inject(four, 'GET', '/exports/users.csv', undefined, bearer(admin.token))
+    responses = Promise.all(Array.from({ length: 3 }, get))
     const reading = () => app.database.shortSql`
       SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
     `
@@ -172,21 +171,16 @@ t.test('Cells contain the text as entered, except that formulas are escaped and 
 
 t.test('A file that cannot be read to the end is truncated detectably', async t => {
   // The recording of responses buffers them, and would hide it.
-  const { app } = await make(t)
-  await app.ready()
-  const admin = await person(app, 'ADMIN')
+  const { app: service } = await make(t, { DATABASE_URL: app.config.DATABASE_URL })
   await app.sql`
     INSERT INTO users (email, password, first_name, last_name, created_at)
     SELECT n || '@example.org', '!', repeat('x', 3000), 'Lovelace', timestamptz '2026-01-31'
     FROM generate_series(1, 12000) AS n
   `
-  await app.listen({ host: '127.0.0.1', port: 0 })
-  const { port } = app.server.address() as AddressInfo
-  const response = await fetch(`http://127.0.0.1:${port}/exports/users.csv`, {
-    headers: { authorization: `Bearer ${admin.token}` },
-  })
+  const url = await service.listen({ host: '127.0.0.1', port: 0 })
+  const response = await fetch(`${url}/exports/users.csv`, { headers: bearer(admin.token) })
   t.equal(response.status, 200)
-  await app.sql.end({ timeout: 0 })
+  await service.sql.end({ timeout: 0 })
   await t.rejects(response.text())
 })
 
@@ -214,8 +208,6 @@ t.test('No reader finds a row or a formula of its own in a name', async t => {
     'Mallory\n=HYPERLINK(A1)', 'Mallory\r\n+1', 'Mallory;=1+1', 'Mallory\t@SUM(A1)', 'x;"=1', 'x\t "-1', ';;=1',
     '=1;=2', '"\n=1', '\t=1', '\r', "x;'=1", 'x; ＝1', ',=1', 'Mallory;"', 'Mallory\t',
   ]
-  const app = await build(t)
-  const admin = await person(app, 'ADMIN')
   for (const name of names) await person(app, 'STUDENT', { first_name: name, last_name: name })
   const { body } = await admin.inject('GET', '/exports/users.csv')
   for (const delimiter of [',', ';', '\t']) {

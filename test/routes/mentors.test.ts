@@ -7,13 +7,13 @@ import t from '../suite.ts'
 const app = await build(t)
 const admin = await person(app, 'ADMIN')
 
-async function addClub (fields: Record<string, unknown> = {}, on = app) {
+async function addClub (fields: Record<string, unknown> = {}) {
   const name = randomUUID()
-  return { name, id: await insert(on, 'clubs', { name, ...fields }) }
+  return { name, id: await insert(app, 'clubs', { name, ...fields }) }
 }
 
-const addMentor = async (fields: Record<string, unknown> = {}, on = app) =>
-  insert(on, 'mentors', { club_id: (await addClub({}, on)).id, ...fields })
+const addMentor = async (fields: Record<string, unknown> = {}) =>
+  insert(app, 'mentors', { club_id: (await addClub()).id, ...fields })
 
 async function like (mentorId: string, ...people: { id: string }[]) {
   for (const { id } of people) {
@@ -145,16 +145,13 @@ t.test('A like during the deletion of the mentor is a 404', async t => {
 })
 
 t.test('GET /mentors returns the profile of every mentor to anyone', async t => {
-  const fresh = await build(t)
-  assertResponse(t, await inject(fresh, 'GET', '/mentors'), 200, { mentors: [] })
-  const club = await addClub({ name: 'Chess', image_url: 'https://example.org/chess.png' }, fresh)
-  const plain = await addClub({ name: 'Go' }, fresh)
-  const ada = await addMentor({ club_id: club.id, network_url: 'https://network.example/ada' }, fresh)
-  const bob = await addMentor({ club_id: plain.id, name: 'Bob', expertise: 'Go', image_url: 'data:,bob' }, fresh)
-  const [first, second] = [await person(fresh), await person(fresh)]
-  for (const { id } of [first, second]) {
-    await fresh.sql`INSERT INTO mentor_likes (user_id, mentor_id) VALUES (${id}, ${ada})`
-  }
+  await app.sql`TRUNCATE mentors CASCADE`
+  assertResponse(t, await inject(app, 'GET', '/mentors'), 200, { mentors: [] })
+  const club = await addClub({ name: 'Chess', image_url: 'https://example.org/chess.png' })
+  const plain = await addClub({ name: 'Go' })
+  const ada = await addMentor({ club_id: club.id, network_url: 'https://network.example/ada' })
+  const bob = await addMentor({ club_id: plain.id, name: 'Bob', expertise: 'Go', image_url: 'data:,bob' })
+  await like(ada, await person(app), await person(app))
   const mentors = [
     {
       id: ada,
@@ -178,18 +175,17 @@ t.test('GET /mentors returns the profile of every mentor to anyone', async t => 
     },
   ]
   for (const url of ['/mentors', '/mentors/?name=Bob&page=2']) {
-    assertResponse(t, await inject(fresh, 'GET', url), 200, { mentors }, url)
+    assertResponse(t, await inject(app, 'GET', url), 200, { mentors }, url)
   }
 })
 
 t.test('GET /mentors is sorted by name, then by id', async t => {
-  const fresh = await build(t)
-  const club = await addClub({}, fresh)
+  await app.sql`TRUNCATE mentors CASCADE`
   const id = (n: number) => `00000000-0000-7000-8000-00000000000${n}`
   for (const [n, name] of [[5, 'Ada'], [1, 'Grace'], [4, 'Bob'], [3, 'Ada'], [6, 'Bobby'], [2, 'Ada']] as const) {
-    await addMentor({ id: id(n), name, club_id: club.id }, fresh)
+    await addMentor({ id: id(n), name })
   }
-  const { mentors } = (await inject(fresh, 'GET', '/mentors')).json()
+  const { mentors } = (await inject(app, 'GET', '/mentors')).json()
   t.strictSame(mentors.map((mentor: { id: string }) => mentor.id), [2, 3, 5, 4, 6, 1].map(id))
 })
 

@@ -7,8 +7,8 @@ const admin = await person(app, 'ADMIN')
 
 const BODY = { name: 'Ada', content: 'It was fun.', batchYear: 2020 }
 
-const add = (fields: Record<string, unknown> = {}, on = app) =>
-  insert(on, 'testimonials', { created_at: new Date('2026-01-31T09:30:00.123Z'), ...fields })
+const add = (fields: Record<string, unknown> = {}) =>
+  insert(app, 'testimonials', { created_at: new Date('2026-01-31T09:30:00.123Z'), ...fields })
 
 async function stored (id: string) {
   const [testimonial] = await app.sql`SELECT * FROM testimonials WHERE id = ${id}`
@@ -16,11 +16,11 @@ async function stored (id: string) {
 }
 
 t.test('GET /testimonials returns every field to anyone, newest first', async t => {
-  const fresh = await build(t)
-  assertResponse(t, await inject(fresh, 'GET', '/testimonials'), 200, { items: [], page: 1, limit: 12, total: 0 })
-  const older = await add({ name: 'Bob', image_url: '', created_at: new Date('2026-01-31T09:30:00Z') }, fresh)
-  const newer = await add({ image_url: 'https://example.org/ada.png', batch_year: 1900 }, fresh)
-  const oldest = await add({ created_at: new Date('1999-12-31T23:59:59.999Z') }, fresh)
+  await app.sql`TRUNCATE testimonials`
+  assertResponse(t, await inject(app, 'GET', '/testimonials'), 200, { items: [], page: 1, limit: 12, total: 0 })
+  const older = await add({ name: 'Bob', image_url: '', created_at: new Date('2026-01-31T09:30:00Z') })
+  const newer = await add({ image_url: 'https://example.org/ada.png', batch_year: 1900 })
+  const oldest = await add({ created_at: new Date('1999-12-31T23:59:59.999Z') })
   const body = {
     items: [
       {
@@ -53,19 +53,19 @@ t.test('GET /testimonials returns every field to anyone, newest first', async t 
     total: 3,
   }
   for (const url of ['/testimonials', '/testimonials/']) {
-    assertResponse(t, await inject(fresh, 'GET', url), 200, body, url)
+    assertResponse(t, await inject(app, 'GET', url), 200, body, url)
   }
 })
 
 t.test('GET /testimonials pages through the list', async t => {
-  const fresh = await build(t)
+  await app.sql`TRUNCATE testimonials`
   const TOTAL = 105
-  await fresh.sql`
+  await app.sql`
     INSERT INTO testimonials (id, name, content, batch_year, created_at)
     SELECT gen_random_uuid(), 'Ada', 'It was fun.', 2020, timestamptz '2026-01-31 09:30Z' + n / 4 * interval '1 minute'
     FROM generate_series(1, ${TOTAL}::int) n
   `
-  const rows = await fresh.sql<{ id: string, at: Date }[]>`SELECT id, created_at AS at FROM testimonials`
+  const rows = await app.sql<{ id: string, at: Date }[]>`SELECT id, created_at AS at FROM testimonials`
   const ids = [...rows].sort((a, b) => +b.at - +a.at || (a.id < b.id ? -1 : 1)).map(({ id }) => id)
 
   // The query, and the effective page and limit.
@@ -103,7 +103,7 @@ t.test('GET /testimonials pages through the list', async t => {
     ['?Page=2&LIMIT=2&page[]=3&sort=asc', 1, 12],
   ]
   for (const [query, page, limit] of queries) {
-    const response = await inject(fresh, 'GET', `/testimonials${query}`)
+    const response = await inject(app, 'GET', `/testimonials${query}`)
     const { items, ...rest } = response.json()
     t.strictSame([response.statusCode, rest], [200, { page, limit, total: TOTAL }], query)
     const expected = ids.slice((page - 1) * limit, page * limit)

@@ -14,20 +14,20 @@ type Fields = Record<string, unknown>
 const PAST = '2020-02-03T04:05:06.780Z'
 const OLD = { created_at: PAST, updated_at: PAST }
 
-const admin = await person(app, 'ADMIN')
+let admin: Person
+t.beforeEach(async () => { admin = await person(app, 'ADMIN') })
 
-const storeClub = (fields: Fields = {}, on = app) => insert(on, 'clubs', fields)
+const storeClub = (fields: Fields = {}) => insert(app, 'clubs', fields)
 
-const storeEvent = (clubId: string, fields: Fields = {}, on = app) =>
-  insert(on, 'events', { club_id: clubId, ...fields })
+const storeEvent = (clubId: string, fields: Fields = {}) => insert(app, 'events', { club_id: clubId, ...fields })
 
-const storeBlog = (author: { id: string }, fields: Fields = {}, on = app) =>
-  insert(on, 'blogs', { author_id: author.id, ...fields })
+const storeBlog = (author: { id: string }, fields: Fields = {}) =>
+  insert(app, 'blogs', { author_id: author.id, ...fields })
 
-const storeMentor = (clubId: string, on = app) => insert(on, 'mentors', { club_id: clubId })
+const storeMentor = (clubId: string) => insert(app, 'mentors', { club_id: clubId })
 
-const register = (user: { id: string }, eventId: string, fields: Fields = {}, on = app) =>
-  insert(on, 'event_registrations', { user_id: user.id, event_id: eventId, ...fields })
+const register = (user: { id: string }, eventId: string, fields: Fields = {}) =>
+  insert(app, 'event_registrations', { user_id: user.id, event_id: eventId, ...fields })
 
 async function storedUser (id: string) {
   const [row] = await app.sql`SELECT * FROM users WHERE id = ${id}`
@@ -201,7 +201,7 @@ t.test('GET /users lists every user, with club and counts', async t => {
 })
 
 t.test('GET /users is sorted by newest, then by id, and has no pages', async t => {
-  const app = await build(t)
+  await app.sql`TRUNCATE users CASCADE`
   const [oldest, first, second, third, newest] = Array.from({ length: 5 }, () => randomUUID()).sort()
   const at = '2036-01-31T09:30:00.000Z'
   const [before, after] = ['2036-01-31T09:29:59.999Z', '2036-01-31T09:30:00.001Z']
@@ -224,7 +224,7 @@ t.test('GET /users is sorted by newest, then by id, and has no pages', async t =
 })
 
 t.test('GET /users/analytics counts rows, and omits roles without users', async t => {
-  const app = await build(t)
+  await app.sql`TRUNCATE users, clubs CASCADE`
   const token = app.issueToken({ id: randomUUID(), role: 'ADMIN' })
   const totals = { totalUsers: 0, totalClubs: 0, totalEvents: 0, totalBlogs: 0, totalMentors: 0 }
   t.strictSame((await inject(app, 'GET', '/users/analytics', undefined, bearer(token))).json(),
@@ -232,16 +232,16 @@ t.test('GET /users/analytics counts rows, and omits roles without users', async 
   const ada = await person(app, 'ADMIN')
   const bob = await person(app, 'STUDENT', { first_name: 'Bob', last_name: 'Ross' })
   const eve = await person(app, 'STUDENT')
-  const [clubId] = await Promise.all(Array.from({ length: 4 }, () => storeClub({}, app)))
+  const [clubId] = await Promise.all(Array.from({ length: 4 }, () => storeClub()))
   const events = []
-  for (let i = 0; i < 5; i++) events.push(await storeEvent(clubId!, { title: `Event ${i}` }, app))
+  for (let i = 0; i < 5; i++) events.push(await storeEvent(clubId!, { title: `Event ${i}` }))
   for (const status of ['DRAFT', 'PUBLISHED', 'ARCHIVED', 'DRAFT', 'PUBLISHED', 'ARCHIVED']) {
-    await storeBlog(bob, { status }, app)
+    await storeBlog(bob, { status })
   }
-  for (let i = 0; i < 2; i++) await storeMentor(clubId!, app)
+  for (let i = 0; i < 2; i++) await storeMentor(clubId!)
   await insert(app, 'testimonials')
-  const older = await register(bob, events[0]!, { registered_at: PAST }, app)
-  const newer = await register(eve, events[1]!, { registered_at: '2021-01-31T09:30:00Z' }, app)
+  const older = await register(bob, events[0]!, { registered_at: PAST })
+  const newer = await register(eve, events[1]!, { registered_at: '2021-01-31T09:30:00Z' })
 
   const { analytics, ...rest } = (await ada.inject('GET', '/users/analytics')).json()
   t.strictSame(rest, {})
@@ -285,16 +285,14 @@ t.test('GET /users/analytics counts rows, and omits roles without users', async 
 })
 
 t.test('GET /users/analytics has the ten latest registrations, sorted by time, then by id', async t => {
-  const app = await build(t)
   // An index scan would hide a missing ORDER BY.
   await app.sql`DROP INDEX event_registrations_newest`
-  const clubId = await storeClub({}, app)
-  const eventId = await storeEvent(clubId, {}, app)
-  const ada = await person(app, 'ADMIN')
+  await app.sql`TRUNCATE event_registrations CASCADE`
+  const eventId = await storeEvent(await storeClub())
   const registered = async (id: string, time: string) =>
-    register(await person(app), eventId, { id, registered_at: time }, app)
+    register(await person(app), eventId, { id, registered_at: time })
   const recent = async () => {
-    const { recentRegistrations } = (await ada.inject('GET', '/users/analytics')).json().analytics
+    const { recentRegistrations } = (await admin.inject('GET', '/users/analytics')).json().analytics
     return recentRegistrations.map(({ id }: Fields) => id)
   }
 

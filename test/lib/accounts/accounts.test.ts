@@ -6,9 +6,10 @@ import { build, person, untilBlocked } from '../../helper.ts'
 import { call } from '../../process.ts'
 import t from '../../suite.ts'
 
+const app = await build(t)
+const { sql } = app
+
 t.test('Of five instances that start at once, one creates the admin and four find it', async t => {
-  const app = await build(t)
-  const { sql } = app
   const email = 'only@example.org'
   const config = { ...app.config, ADMIN_EMAIL: email, ADMIN_PASSWORD: 'correct horse' }
   const messages: unknown[] = []
@@ -26,7 +27,6 @@ t.test('Of five instances that start at once, one creates the admin and four fin
 })
 
 t.test('An account is found by its exact email, else by the only one that differs in case', async t => {
-  const { sql } = await build(t)
   const add = async (email: string) => (await sql<[{ id: string }]>`
     INSERT INTO users (email, password, first_name, last_name) VALUES (${email}, '!', 'Ada', 'L') RETURNING id
   `)[0].id
@@ -41,7 +41,7 @@ t.test('An account is found by its exact email, else by the only one that differ
 })
 
 t.test('Commands find an account whose email differs in case, and do not create a second account', async t => {
-  const app = await build(t)
+  await sql`TRUNCATE users, rate_limits CASCADE`
   const environment = { DATABASE_URL: app.config.DATABASE_URL, SMTP_URL: 'smtp://localhost', MAIL_FROM: 'c@example.org' }
   const run = async (command: typeof userCommand, args: string, input = '') =>
     await call(command, environment, { args: [...args.split(' '), '--email', 'ADA@example.org'], input })
