@@ -71,8 +71,8 @@ export const MAIL = {
 }
 
 /** The same with its routes except HEAD, which Fastify adds, and OPTIONS. */
-export async function buildWithRoutes (t: Teardown, variables?: NodeJS.Dict<string>) {
-  const { app } = await make(t, variables)
+export async function buildWithRoutes (t: Teardown, variables?: NodeJS.Dict<string>, logger?: Logger) {
+  const { app } = await make(t, variables, logger)
   recordResponses(app)
   const routes: RouteOptions[] = []
   app.addHook('onRoute', route => { if (!['HEAD', 'OPTIONS'].includes(String(route.method))) routes.push(route) })

@@ -30,6 +30,7 @@ interface Operation {
 }
 
 const { app } = await make(t)
+const { DATABASE_URL } = app.config
 const routes: (RouteOptions & { schema: FastifySchema })[] = []
 app.addHook('onRoute', route => {
   if (route.method !== 'HEAD' && !route.schema?.hide) routes.push(route as typeof routes[number])
@@ -37,6 +38,7 @@ app.addHook('onRoute', route => {
 await app.ready()
 const { body, headers } = await inject(app, 'GET', '/openapi.json')
 const document = JSON.parse(body)
+const demo = await build(t, { ...MAIL, PUBLIC_URL: 'https://api.example.org/' })
 
 /** The operation of a route in the document, with its responses in place of references to them. */
 function operationOf ({ method, url }: Pick<RouteOptions, 'method' | 'url'>): Operation {
@@ -151,7 +153,7 @@ t.test('Schemas with a title are components, and two different ones cannot share
     id: { $ref: '#/components/schemas/Id' }, club: { $ref: '#/components/schemas/ClubCard' },
   })
   t.notMatch(JSON.stringify(document.components.schemas), /"(title|\$id)":"/)
-  const { app } = await make(t)
+  const { app } = await make(t, { DATABASE_URL })
   app.register(async app => {
     app.get('/events/x', { schema: { response: { 200: Type.Object({}, { title: 'Event' }) } } }, () => ({}))
   })
@@ -172,8 +174,7 @@ t.test('Each operation has a summary of verb and object, and a description', asy
 })
 
 t.test('The commands of the introduction contain the URL of the service, or the one of the request', async t => {
-  const app = await build(t, { PUBLIC_URL: 'https://api.example.org/' })
-  const { description } = (await inject(app, 'GET', '/openapi.json')).json().info
+  const { description } = (await inject(demo, 'GET', '/openapi.json')).json().info
   t.match(description, 'curl https://api.example.org/auth/register')
   t.match(document.info.description, 'curl http://localhost:80/auth/register')
 })
@@ -214,10 +215,9 @@ const UNSENDABLE: Record<string, number> = {
 }
 
 t.test('The examples can be sent as they are to a service with the demo data', async t => {
-  const app = await build(t, { ...MAIL, PUBLIC_URL: 'https://api.example.org' })
-  await call(seed, { DATABASE_URL: app.config.DATABASE_URL, ADMIN_EMAIL: '', NODE_ENV: 'test' }, {})
+  await call(seed, { DATABASE_URL: demo.config.DATABASE_URL, ADMIN_EMAIL: '', NODE_ENV: 'test' }, {})
   const signIn = async (credentials: object) =>
-    (await inject(app, 'POST', '/auth/login', credentials)).json().token as string
+    (await inject(demo, 'POST', '/auth/login', credentials)).json().token as string
 
   const login = routes.find(({ url }) => url === '/auth/login')!
 
@@ -235,10 +235,10 @@ t.test('The examples can be sent as they are to a service with the demo data', a
     const path = route.url.replace(/:(\w+)/g, (_, name: string) => exampleFor('params')![name]!)
     const query = exampleFor('querystring')
     const url = query ? `${path}?${new URLSearchParams(query)}` : path
-    return inject(app, String(route.method) as 'GET', url, exampleFor('body'), token ? bearer(token) : {})
+    return inject(demo, String(route.method) as 'GET', url, exampleFor('body'), token ? bearer(token) : {})
   }
 
-  const [{ hash }] = await app.sql<[{ hash: string }]>`
+  const [{ hash }] = await demo.sql<[{ hash: string }]>`
     SELECT password AS hash FROM users WHERE email = 'student@demo.example.org'
   `
   const ordered = ['GET', 'POST', 'PUT', 'DELETE'].flatMap(method => routes.filter(route => route.method === method))
@@ -246,7 +246,7 @@ t.test('The examples can be sent as they are to a service with the demo data', a
   // An open stream has no end.
   const others = ordered.filter(route => !route.config?.openStreamBytes)
   for (const route of others.sort((one, other) => isLast(one) - isLast(other))) {
-    await app.sql`UPDATE users SET password = ${hash} WHERE email = 'student@demo.example.org'`
+    await demo.sql`UPDATE users SET password = ${hash} WHERE email = 'student@demo.example.org'`
     const { statusCode, body } = await send(route)
     const name = `${String(route.method)} ${route.url}`
     const expected = UNSENDABLE[name]

@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http'
 
-import { build } from '../helper.ts'
+import { build, createDatabase } from '../helper.ts'
 import t from '../suite.ts'
 
+const DATABASE_URL = await createDatabase()
 const FRONTENDS = ['https://app.example.org', 'http://localhost:5173']
 
 const STRANGERS = [
@@ -50,7 +51,7 @@ const sendable = (origin: string) => ({
 })
 
 t.test('With FRONTEND_URL', async t => {
-  const app = await build(t, { NODE_ENV: 'production', FRONTEND_URL: FRONTENDS.join(',') })
+  const app = await build(t, { DATABASE_URL, NODE_ENV: 'production', FRONTEND_URL: FRONTENDS.join(',') })
 
   for (const origin of FRONTENDS) {
     t.test(`${origin} may read every response, including errors`, async t => {
@@ -95,7 +96,7 @@ t.test('With FRONTEND_URL', async t => {
 
 t.test('Outside production, apps on this machine may read responses and send requests without a setting', async t => {
   for (const variables of [{}, { NODE_ENV: 'development' }, { FRONTEND_URL: 'https://app.example.org' }]) {
-    const app = await build(t, variables)
+    const app = await build(t, { DATABASE_URL, ...variables })
     for (const origin of [
       'http://localhost', 'http://localhost:3000', 'https://localhost:5173', 'http://app.localhost:8080',
       'http://127.0.0.1:5173', 'http://127.1.2.3:80', 'http://[::1]:4200',
@@ -118,7 +119,7 @@ t.test('Outside production, apps on this machine may read responses and send req
 })
 
 t.test('In production without FRONTEND_URL no origin may read responses', async t => {
-  const app = await build(t, { NODE_ENV: 'production' })
+  const app = await build(t, { DATABASE_URL, NODE_ENV: 'production' })
   for (const origin of [...FRONTENDS, ...STRANGERS]) {
     const { headers } = await app.inject({ url: '/livez', headers: { origin } })
     t.strictSame([allowed(headers), headers.vary], [{}, undefined], origin)

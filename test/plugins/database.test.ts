@@ -4,50 +4,50 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
 import { setPassword } from '#lib/accounts/accounts.js'
-import { buildApp } from '#lib/app.js'
+import { driverOptions } from '#lib/database/client.js'
 import { createLogger } from '#lib/http/logger.js'
 import { StartupError } from '#lib/errors.js'
-import { bearer, build, createDatabase, inject, insert, person, testConfig, untilBlocked } from '../helper.ts'
+import {
+  bearer, build, createDatabase, inject, insert, make as makeService, person, untilBlocked,
+} from '../helper.ts'
+import { currentRun } from '../run.ts'
 import t, { type Test } from '../suite.ts'
 
 const MIGRATIONS = (await readdir('migrations')).length
 const ADMIN = { ADMIN_EMAIL: 'admin@example.org', ADMIN_PASSWORD: 'correct horse' }
 
 /** Builds the service, and collects the messages that it logs. */
-function make (t: Test, variables: NodeJS.Dict<string>) {
+async function make (t: Test, variables: NodeJS.Dict<string>) {
   const messages: string[] = []
   const logger = createLogger('info', { write (line) { messages.push(JSON.parse(line).msg) } })
-  const app = buildApp(testConfig(variables), logger)
-  t.teardown(() => app.close())
+  const { app } = await makeService(t, variables, logger)
   return { app, messages, ready: async () => { await app.ready() } }
 }
 
-t.test('MIGRATE_ON_START brings the schema up to date, once', async t => {
-  const variables = { DATABASE_URL: await createDatabase({ migrated: false }), MIGRATE_ON_START: 'true' }
-  const first = make(t, variables)
+t.test('The service does not start on an outdated schema, but MIGRATE_ON_START brings it up to date, once', async t => {
+  const DATABASE_URL = await createDatabase({ migrated: false })
+  await t.rejects((await make(t, { DATABASE_URL })).ready(), new StartupError(
+    `The database lacks ${MIGRATIONS} migrations. Run "npm run migrate", or start with MIGRATE_ON_START=true.`
+  ))
+  const variables = { DATABASE_URL, MIGRATE_ON_START: 'true' }
+  const first = await make(t, variables)
   await first.app.ready()
   t.strictSame(first.messages, [`Applied migrations: ${MIGRATIONS}`])
   t.equal((await inject(first.app, 'GET', '/readyz')).statusCode, 200)
 
-  const second = make(t, variables)
+  const second = await make(t, variables)
   await second.app.ready()
   t.strictSame(second.messages, [])
 })
 
-t.test('Without it, the service does not start on an outdated schema', async t => {
-  const DATABASE_URL = await createDatabase({ migrated: false })
-  await t.rejects(make(t, { DATABASE_URL }).ready(), new StartupError(
-    `The database lacks ${MIGRATIONS} migrations. Run "npm run migrate", or start with MIGRATE_ON_START=true.`
-  ))
-})
-
 t.test('An acknowledged registration is stored, even during other transactions', async t => {
+  const DATABASE_URL = await createDatabase()
   const cases = [
     { pool: 1, likes: 101, changes: 1, registrations: 12 },
     { pool: 10, likes: 836, changes: 4, registrations: 60 },
   ]
   for (const { pool, likes, changes, registrations } of cases) {
-    const app = await build(t, { DATABASE_POOL_SIZE: String(pool) })
+    const app = await build(t, { DATABASE_URL, DATABASE_POOL_SIZE: String(pool) })
     const { shortSql } = app.database
     const admin = await person(app, 'ADMIN')
     const club = await insert(app, 'clubs')
@@ -55,11 +55,12 @@ t.test('An acknowledged registration is stored, even during other transactions',
     const event = await insert(app, 'events', { club_id: club })
     const students = await app.sql<{ id: string }[]>`
       INSERT INTO users (email, password, first_name, last_name)
-      SELECT n || '@example.org', '!', 'Ada', 'Lovelace' FROM generate_series(1, ${likes}::int) AS n RETURNING id
+      SELECT ${pool} || '-' || n || '@example.org', '!', 'Ada', 'Lovelace' FROM generate_series(1, ${likes}::int) AS n
+      RETURNING id
     `
     const send = (index: number, url: string) =>
       inject(app, 'POST', url, undefined, bearer(app.issueToken({ id: students[index]!.id, role: 'STUDENT' })))
-    const holder = postgres(app.config.DATABASE_URL!, { max: 1 })
+    const holder = postgres(DATABASE_URL, { max: 1 })
     const requests: Promise<{ statusCode: number }>[] = []
     const acknowledged: Promise<{ statusCode: number }>[] = []
     await holder.begin(async sql => {
@@ -75,7 +76,7 @@ t.test('An acknowledged registration is stored, even during other transactions',
     await holder.end()
     t.strictSame(new Set((await Promise.all(requests)).map(({ statusCode }) => statusCode)), new Set([200]))
     t.strictSame(new Set((await Promise.all(acknowledged)).map(({ statusCode }) => statusCode)), new Set([201]))
-    const [stored] = await shortSql`SELECT count(*)::int FROM event_registrations`
+    const [stored] = await shortSql`SELECT count(*)::int FROM event_registrations WHERE event_id = ${event}`
     t.strictSame(stored, { count: registrations }, `${pool} connections`)
     t.strictSame([...await shortSql`
       SELECT FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'
@@ -85,13 +86,14 @@ t.test('An acknowledged registration is stored, even during other transactions',
 })
 
 t.test('Closing returns every connection, also after a failed start', async t => {
-  const watcher = await build(t)
-  const connections = (url: string) => watcher.sql`
+  const sql = postgres({ ...driverOptions(currentRun().url), max: 1 })
+  t.teardown(() => sql.end())
+  const connections = (url: string) => sql`
     SELECT FROM pg_stat_activity WHERE datname = ${new URL(url).pathname.slice(1)}
   `
   for (const migrated of [true, false]) {
     const url = await createDatabase({ migrated })
-    const { app, ready } = make(t, { DATABASE_URL: url })
+    const { app, ready } = await make(t, { DATABASE_URL: url })
     await ready().catch(() => {})
     t.not((await connections(url)).length, 0)
     await app.close()
@@ -103,7 +105,7 @@ t.test('Closing returns every connection, also after a failed start', async t =>
 
 t.test('ADMIN_EMAIL and ADMIN_PASSWORD create an admin who can sign in', async t => {
   const DATABASE_URL = await createDatabase()
-  const first = make(t, { DATABASE_URL, ...ADMIN })
+  const first = await make(t, { DATABASE_URL, ...ADMIN })
   await first.app.ready()
   t.strictSame(first.messages, ['Admin account created from ADMIN_EMAIL'])
   const credentials = { email: ADMIN.ADMIN_EMAIL, password: ADMIN.ADMIN_PASSWORD }
@@ -112,7 +114,7 @@ t.test('ADMIN_EMAIL and ADMIN_PASSWORD create an admin who can sign in', async t
   t.match(response.json(), { user: { email: ADMIN.ADMIN_EMAIL, role: 'ADMIN' } })
   const rows = await first.app.sql`SELECT id, password, role FROM users`
 
-  const second = make(t, { DATABASE_URL, ...ADMIN, ADMIN_PASSWORD: 'another password' })
+  const second = await make(t, { DATABASE_URL, ...ADMIN, ADMIN_PASSWORD: 'another password' })
   await second.app.ready()
   t.strictSame(second.messages, [], 'a second start finds the account')
   t.strictSame([...await second.app.sql`SELECT id, password, role FROM users`], [...rows])
@@ -123,7 +125,7 @@ t.test('An existing account becomes an admin, and keeps its password', async t =
   const { id, email } = await person(other, 'STUDENT', { email: ADMIN.ADMIN_EMAIL })
   await setPassword(other.sql, email, 'her own password')
 
-  const { app, messages } = make(t, { DATABASE_URL: other.config.DATABASE_URL, ...ADMIN })
+  const { app, messages } = await make(t, { DATABASE_URL: other.config.DATABASE_URL, ...ADMIN })
   await app.ready()
   t.strictSame(messages, ['Existing account promoted to admin by ADMIN_EMAIL'])
   t.strictSame([...await app.sql`SELECT id, role FROM users`], [{ id, role: 'ADMIN' }])

@@ -6,9 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Type } from '@sinclair/typebox'
 
-import { inject, make, person } from '../helper.ts'
+import { createDatabase, inject, make, person } from '../helper.ts'
 import { startMailServer } from '../smtp.ts'
 import t, { type Test } from '../suite.ts'
+
+/** For tests that send no email */
+const DATABASE_URL = await createDatabase()
 
 /** A service with a route that needs email. */
 async function buildWithRoute (t: Test, variables: NodeJS.Dict<string>) {
@@ -30,7 +33,7 @@ async function buildWithRoute (t: Test, variables: NodeJS.Dict<string>) {
 }
 
 t.test('Without SMTP_URL, an operation that needs email responds with 501', async t => {
-  const { app, messages, ada } = await buildWithRoute(t, { NODE_ENV: 'production' })
+  const { app, messages, ada } = await buildWithRoute(t, { DATABASE_URL, NODE_ENV: 'production' })
   const response = await ada.inject('POST', '/emails')
   t.equal(response.statusCode, 501)
   t.strictSame(response.json(), { message: 'Email is not configured' })
@@ -45,7 +48,7 @@ t.test('Without SMTP_URL, an operation that needs email responds with 501', asyn
 
 t.test('In production, a start without FRONTEND_URL says that emails have no links', async t => {
   const { url } = await startMailServer(t)
-  const variables = { NODE_ENV: 'production', SMTP_URL: url, MAIL_FROM: 'community@example.org' }
+  const variables = { DATABASE_URL, NODE_ENV: 'production', SMTP_URL: url, MAIL_FROM: 'community@example.org' }
   const about = ({ messages }: { messages: string[] }) => messages.filter(message => /FRONTEND_URL/.test(message))
   t.strictSame(about(await buildWithRoute(t, variables)), [
     'Frontend URL not configured. Emails do not contain links, and operations that need links respond with 501. ' +

@@ -14,8 +14,10 @@ import { networks } from '../network.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 import t, { type Test } from '../suite.ts'
 
+const DATABASE_URL = await createDatabase()
+
 async function listen (t: Test, variables: NodeJS.Dict<string>) {
-  const app = await build(t, variables)
+  const app = await build(t, { DATABASE_URL, ...variables })
   await app.listen({ host: '0.0.0.0', port: 0 })
   return { app, port: (app.server.address() as AddressInfo).port }
 }
@@ -37,8 +39,7 @@ t.test('A service that stops responds until STOP_DELAY, and closes each connecti
 })
 
 t.test('Requests of disconnected clients finish before the database closes', async t => {
-  const DATABASE_URL = await createDatabase()
-  const { app, port } = await listen(t, { DATABASE_URL, STOP_DELAY: '0' })
+  const { app, port } = await listen(t, { STOP_DELAY: '0' })
   const hashing = new EventEmitter()
   t.intercept(argon2, 'hash', {
     value: async () => {
@@ -60,7 +61,7 @@ t.test('Requests of disconnected clients finish before the database closes', asy
   await stopped
   const sql = postgres(DATABASE_URL, { max: 1 })
   t.teardown(() => sql.end())
-  t.match(await sql`SELECT email FROM users`, [{ email }])
+  t.match(await sql`SELECT email FROM users WHERE email = ${email}`, [{ email }])
 })
 
 t.test('A sign-in with a slow provider finishes', async t => {
@@ -117,7 +118,7 @@ for (const network of await networks(t)) {
   })
 
   t.test(`A connection that becomes idle while the service stops is closed, ${network.name}`, async t => {
-    const { app } = await make(t, { STOP_DELAY: '0' })
+    const { app } = await make(t, { DATABASE_URL, STOP_DELAY: '0' })
     const stream = new PassThrough()
     app.get('/stream', (_request, reply) => reply.send(stream))
     await app.listen({ host: '0.0.0.0', port: 0 })

@@ -5,6 +5,7 @@ import { OPERATIONS } from '../operations.ts'
 import t from '../suite.ts'
 
 const { app, routes } = await buildWithRoutes(t)
+const { DATABASE_URL } = app.config
 const admin = await person(app, 'ADMIN')
 
 t.test('Every response has the security headers', async t => {
@@ -19,7 +20,7 @@ t.test('Every response has the security headers', async t => {
 
 t.test('HSTS is a value of Strict-Transport-Security, or off', async t => {
   for (const HSTS of ['max-age=60; includeSubDomains', 'off']) {
-    const app = await build(t, { HSTS })
+    const app = await build(t, { DATABASE_URL, HSTS })
     const { headers } = await inject(app, 'GET', '/clubs')
     t.equal(headers['strict-transport-security'], HSTS === 'off' ? undefined : HSTS)
   }
@@ -59,7 +60,7 @@ const PARENT = '00f067aa0ba902b7'
 
 t.test('The request id and trace id are in every line of the log, and the request id in the response', async t => {
   let text = ''
-  const app = await build(t, {}, createLogger('trace', { write (line) { text += line } }))
+  const app = await build(t, { DATABASE_URL }, createLogger('trace', { write (line) { text += line } }))
   text = ''
 
   const given = { 'x-request-id': 'request-1', traceparent: `00-${TRACE}-${PARENT}-01` }

@@ -2,16 +2,16 @@ import { gzipSync } from 'node:zlib'
 
 import { Type } from '@sinclair/typebox'
 
-import { buildApp } from '#lib/app.js'
 import { ENCODED } from '#plugins/json-body.js'
 import {
-  bearer, bearerOfJson, buildWithRoutes, createDatabase, inject, MAIL, make, nameOf, person, testConfig,
+  bearer, bearerOfJson, buildWithRoutes, createDatabase, inject, MAIL, make, nameOf, person,
 } from '../helper.ts'
 import t from '../suite.ts'
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 
-const { app } = await make(t, { MAX_BODY_BYTES: String(MAX_BODY_BYTES) })
+const DATABASE_URL = await createDatabase()
+const { app } = await make(t, { DATABASE_URL, MAX_BODY_BYTES: String(MAX_BODY_BYTES) })
 app.register(async app => {
   app.route({
     method: ['POST', 'PUT', 'DELETE'],
@@ -111,7 +111,7 @@ t.test('On an unknown path a body of any type is a 404', async t => {
 })
 
 t.test('An operation that takes no body ignores the one that comes, of any type', async t => {
-  const { app, routes } = await buildWithRoutes(t, MAIL)
+  const { app, routes } = await buildWithRoutes(t, { ...MAIL, DATABASE_URL })
   const bodies: [type: string | undefined, payload: string][] = [
     ...OTHER_TYPES.map(type => [type, 'a=1'] as [string, string]),
     [undefined, 'a=1'], ['text/plain', 'x'.repeat(16_384)],
@@ -182,10 +182,8 @@ t.test('A body of MAX_BODY_BYTES is read, with any content', async t => {
 
 t.test('The maximum length of a body depends on its operation', async t => {
   // Does not use `build`, which requires declared responses: common errors are described once, as `4XX`.
-  const DATABASE_URL = await createDatabase()
-  const app = buildApp(testConfig({ DATABASE_URL }))
-  const small = buildApp(testConfig({ DATABASE_URL, MAX_BODY_BYTES: '2000' }))
-  t.teardown(() => Promise.all([app.close(), small.close()]))
+  const { app } = await make(t, { DATABASE_URL })
+  const { app: small } = await make(t, { DATABASE_URL, MAX_BODY_BYTES: '2000' })
   await Promise.all([app.ready(), small.ready()])
   const admin = await person(app, 'ADMIN')
   const { statusCode } = await inject(small, 'POST', '/blogs', { name: 'x'.repeat(2000) }, bearer(admin.token))

@@ -22,7 +22,7 @@ const logger = () => createLogger('info', { write (line) { log += line } })
 
 const DATABASE_URL = await createDatabase()
 const provider = await startFakeProvider(t)
-const app = await build(t, {
+const { app, routes } = await buildWithRoutes(t, {
   DATABASE_URL,
   ...CLIENT,
   IDP_ISSUER: provider.issuer,
@@ -302,7 +302,6 @@ for (const [operation, run] of Object.entries(OPERATIONS)) {
 }
 
 t.test('All operations that delete are covered', async t => {
-  const { routes } = await buildWithRoutes(t)
   const deleting = routes.filter(({ method }) => method === 'DELETE').map(nameOf)
   t.ok(deleting.length > 4)
   for (const operation of deleting) t.ok(OPERATIONS[operation], operation)

@@ -5,10 +5,11 @@ import argon2 from 'argon2'
 
 import { hashPassword } from '#lib/auth/passwords.js'
 import { assertResponse } from '../assertions.ts'
-import { build, inject, insert, MAIL, person } from '../helper.ts'
+import { build, createDatabase, inject, insert, MAIL, person } from '../helper.ts'
 import t from '../suite.ts'
 
-const app = await build(t)
+const DATABASE_URL = await createDatabase()
+const app = await build(t, { DATABASE_URL })
 
 const PASSWORD = 'correct horse'
 const ARGON2ID = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]+\$[\w+/]+$/
@@ -207,7 +208,7 @@ t.test('GET /auth/me', async t => {
 
 t.test('When too many passwords wait for hashing, only operations with a password return 503', async t => {
   // All of one network: of two, the one that holds less would get a place of the other.
-  const app = await build(t, MAIL)
+  const app = await build(t, { ...MAIL, DATABASE_URL })
   const ada = await person(app, 'STUDENT', { password: await hashPassword(PASSWORD) })
   let release!: (verified: boolean) => void
   const released = new Promise<boolean>(resolve => { release = resolve })

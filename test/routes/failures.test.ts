@@ -22,7 +22,8 @@ const ON_THE_DATABASE = FAILING.filter(([operation]) => !operation.includes(' /a
 
 const lines: object[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
-const { app } = await make(t, MAIL, createLogger('error', stream))
+const DATABASE_URL = await createDatabase()
+const { app } = await make(t, { ...MAIL, DATABASE_URL }, createLogger('error', stream))
 recordResponses(app)
 
 const declared: Record<string, unknown> = {}
@@ -76,7 +77,7 @@ for (const [operation, entry] of ON_THE_DATABASE) {
 t.test('A mistake of a person that gets a 500 by the contract is one line at warn, with its cause', async t => {
   const lines: object[] = []
   const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
-  const app = await build(t, { FRONTEND_URL: MAIL.FRONTEND_URL }, createLogger('warn', stream))
+  const app = await build(t, { DATABASE_URL, FRONTEND_URL: MAIL.FRONTEND_URL }, createLogger('warn', stream))
   const club = await insert(app, 'clubs', { name: 'Taken' })
   const { ADMIN, CLUB_HEAD, STUDENT } = await addPeople(app) as Record<Role, Person>
   await app.sql`UPDATE users SET club_id = ${club} WHERE id = ${CLUB_HEAD.id}`
@@ -138,7 +139,7 @@ t.test('A mistake of a person that gets a 500 by the contract is one line at war
 })
 
 t.test('POST /auth/register and /auth/login return their 500 when a token cannot be signed', async t => {
-  const app = await build(t)
+  const app = await build(t, { DATABASE_URL })
   await inject(app, 'POST', '/auth/register', ACCOUNT)
   Object.assign(app, { issueToken () { throw new Error('no key') } })
   const register = await inject(app, 'POST', '/auth/register', { ...ACCOUNT, email: 'grace@example.org' })
@@ -148,12 +149,12 @@ t.test('POST /auth/register and /auth/login return their 500 when a token cannot
 })
 
 t.test('When MAX_REQUESTS wait, every operation returns 503', async t => {
-  const DATABASE_URL = await createDatabase()
   const app = await build(t, {
     ...MAIL, DATABASE_URL, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '60', MAX_REQUESTS: '1',
   })
   const people = await addPeople(app)
   const sql = postgres(DATABASE_URL, { max: 2 })
+  await sql`TRUNCATE mentors CASCADE`
   t.teardown(() => sql.end())
   const { waiting } = await sql.begin(async tx => {
     await tx`LOCK TABLE mentor_likes`

@@ -5,6 +5,8 @@ import { build, inject, insert, MAIL, make, type Person, person } from '../helpe
 import t from '../suite.ts'
 
 const app = await build(t, MAIL)
+const { DATABASE_URL } = app.config
+const bare = await build(t)
 const { sql } = app
 const [chess, go] = [await insert(app, 'clubs'), await insert(app, 'clubs')]
 const MESSAGE = { subject: 'Boards', text: 'Bring a board, please.' }
@@ -51,7 +53,7 @@ t.test('The link of the header List-Unsubscribe only opens the page of the app',
     t.strictSame([statusCode, headers.location], [status, location], method)
   }
   t.strictSame(await notificationsOf(ada), all)
-  const { statusCode: without } = await inject(await build(t), 'GET', `/account/unsubscribe/${token}`)
+  const { statusCode: without } = await inject(bare, 'GET', `/account/unsubscribe/${token}`)
   t.equal(without, 501)
 })
 
@@ -64,8 +66,7 @@ t.test('GET /me/notifications shows reminderHours to users who are reminded', as
   t.equal(await hoursFor(ada), null, 'nor does a user who does not want any')
   await ada.inject('PUT', '/me/notifications', { notifications: { eventReminder: true, registration: false } })
   t.equal(await hoursFor(ada), 24)
-  for (const variables of [{}, { ...MAIL, REMINDER_HOURS: '0' }]) {
-    const other = await build(t, variables)
+  for (const other of [bare, await build(t, { ...MAIL, DATABASE_URL, REMINDER_HOURS: '0' })]) {
     t.equal(await hoursFor(await person(other, 'STUDENT', verified)), null, 'a service that sends none')
   }
 })
@@ -84,7 +85,7 @@ t.test('Such a request may have any small body', async t => {
 
 t.test('A large form is refused there, and any form elsewhere', async t => {
   // Not one whose responses are compared with the declared ones: these are the framework's.
-  const { app: service } = await make(t)
+  const { app: service } = await make(t, { DATABASE_URL })
   const post = async (path: string, body: string) => (await inject(service, 'POST', path, body, FORM)).statusCode
   t.equal(await post('/account/unsubscribe/x', 'x'.repeat(16_385)), 413)
   t.equal(await post('/account/email/verify', 'token=x'), 415)
@@ -165,7 +166,6 @@ t.test('Later messages remove messages that are 60 days old', async t => {
 })
 
 t.test('Without email nothing is written, and a message is a 501', async t => {
-  const bare = await build(t)
   const [admin, ada] = [await person(bare, 'ADMIN'), await person(bare, 'STUDENT', { email_verified_at: new Date() })]
   const club = await insert(bare, 'clubs')
   const path = `/events/${await insert(bare, 'events', { date: new Date('2999-01-31'), club_id: club })}`

@@ -13,6 +13,8 @@ import { bearer, build, inject, insert, person, type Person } from '../helper.ts
 import t from '../suite.ts'
 
 const app = await build(t, { PICTURES_PER_USER: '3', MAX_PICTURE_BYTES: '2000000' })
+const { DATABASE_URL } = app.config
+const production = await build(t, { DATABASE_URL, NODE_ENV: 'production' })
 const GONE = { message: 'Picture not found' }
 const DAMAGED = { message: 'The file is not a picture, or it is damaged' }
 const OTHER_TYPE = { message: 'A picture must be a JPEG, PNG or WebP file' }
@@ -69,7 +71,6 @@ t.test('POST /me/pictures takes JPEG, PNG and WebP, whatever type was announced'
 
 t.test('GET /pictures/:id allows any origin, and does not vary by it', async t => {
   const { url } = await stored(await person(app))
-  const production = await build(t, { NODE_ENV: 'production', DATABASE_URL: app.config.DATABASE_URL })
   for (const service of [app, production]) {
     for (const origin of [undefined, 'http://localhost:5173', 'https://elsewhere.example']) {
       for (const [path, status] of [[pathOf(url), 200], ['/pictures/unknown', 404]] as const) {
@@ -179,7 +180,7 @@ t.test('An account has a quota of pictures and of bytes', async t => {
   const responses = await Promise.all(Array.from({ length: 6 }, async () =>
     upload(bob.token, await halves().jpeg().toBuffer())))
   t.strictSame(responses.map(({ statusCode }) => statusCode).sort(), [201, 201, 201, 409, 409, 409])
-  const small = await build(t, { PICTURE_MB_PER_USER: '0' })
+  const small = await build(t, { DATABASE_URL, PICTURE_MB_PER_USER: '0' })
   const { token } = await person(small)
   assertResponse(t, await upload(token, await halves().jpeg().toBuffer(), 'image/jpeg', small), 409, {
     message: 'You may have at most 100 pictures and 0 MB of them. Please delete some first',
@@ -282,13 +283,12 @@ t.test('An upload deletes pictures that nothing has used for a day', async t => 
 
 t.test('URLs begin with PUBLIC_URL, or in development with the host of the request', async t => {
   const jpeg = await halves().jpeg().toBuffer()
-  const named = await build(t, { PUBLIC_URL: 'https://api.example.org/v1/' })
+  const named = await build(t, { DATABASE_URL, PUBLIC_URL: 'https://api.example.org/v1/' })
   const ada = await person(named)
   const { id, url } = (await upload(ada.token, jpeg, 'image/jpeg', named)).json().picture
   t.equal(url, `https://api.example.org/v1/pictures/${id}`)
   t.equal((await ada.inject('GET', '/me/pictures')).json().pictures[0].url, url)
 
-  const production = await build(t, { NODE_ENV: 'production' })
   const bob = await person(production)
   const refusal = { message: 'PUBLIC_URL is not configured' }
   assertResponse(t, await upload(bob.token, jpeg, 'image/jpeg', production), 501, refusal)
@@ -303,7 +303,7 @@ t.test('Twenty photos that are uploaded at once are stored', async t => {
 })
 
 t.test('Uploads are a 503 while the memory budget is full, before their bytes are read', async t => {
-  const full = await build(t, { MAX_HELD_BYTES: '2000000' })
+  const full = await build(t, { DATABASE_URL, MAX_HELD_BYTES: '2000000' })
   const { token } = await person(full)
   const refused = await upload(token, Buffer.alloc(1_600_000), 'image/jpeg', full)
   assertResponse(t, refused, 503, BUSY)
@@ -370,7 +370,7 @@ t.test('On a processor without x86-64-v2, everything works but uploads', async t
   })
   syncBuiltinESMExports()
   const lines: string[] = []
-  const old = await build(t, {}, createLogger('warn', { write (line: string) { lines.push(line) } }))
+  const old = await build(t, { DATABASE_URL }, createLogger('warn', { write (line: string) { lines.push(line) } }))
   original.restore()
   syncBuiltinESMExports()
 
