@@ -1,5 +1,4 @@
-import { buildApp } from '#lib/app.js'
-import { createDatabase, testConfig } from '../helper.ts'
+import { createDatabase, make } from '../helper.ts'
 import t from '../suite.ts'
 
 t.test('TRUST_PROXY decides which proxies may set the client address with X-Forwarded-For', async t => {
@@ -29,13 +28,12 @@ t.test('TRUST_PROXY decides which proxies may set the client address with X-Forw
     ['2', PROXY, undefined, PROXY],
   ]
   for (const TRUST_PROXY of new Set(table.map(([trusted]) => trusted))) {
-    const app = buildApp(testConfig({ DATABASE_URL, TRUST_PROXY }))
+    const { app } = await make(t, { DATABASE_URL, TRUST_PROXY })
     app.get('/ip', async request => request.ip)
     for (const [, remoteAddress, forwarded, ip] of table.filter(([trusted]) => trusted === TRUST_PROXY)) {
       const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
       const response = await app.inject({ url: '/ip', remoteAddress, headers })
       t.equal(response.body, ip, `TRUST_PROXY=${TRUST_PROXY}, ${forwarded} by ${remoteAddress}`)
     }
-    await app.close()
   }
 })

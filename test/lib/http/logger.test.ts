@@ -3,9 +3,8 @@ import { connect } from 'node:net'
 import { PassThrough, Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { buildApp } from '#lib/app.js'
 import { createLogger, logStream, pathOf } from '#lib/http/logger.js'
-import { build, inject } from '../../helper.ts'
+import { build, inject, make } from '../../helper.ts'
 import t from '../../suite.ts'
 
 /** A stream that collects its output, as a terminal or a file. */
@@ -101,6 +100,7 @@ t.test('An error is logged with its cause, without the row that PostgreSQL quote
 t.test('The service logs', async t => {
   const output = fakeOutput()
   const app = await build(t, {}, createLogger('trace', output.stream))
+  const { DATABASE_URL } = app.config
 
   t.test('each request once, when it is done, without its query and headers', async t => {
     for (const path of ['/auth/me', '/nowhere', '/auth/google/callback', '/clubs']) {
@@ -125,8 +125,7 @@ t.test('The service logs', async t => {
   })
 
   t.test('the request id in each line about a request, at any level and from child loggers', async t => {
-    const other = buildApp(app.config, createLogger('trace', output.stream))
-    t.teardown(() => other.close())
+    const { app: other } = await make(t, { DATABASE_URL }, createLogger('trace', output.stream))
     other.get('/log', async ({ log }) => {
       for (const level of ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const) {
         log[level]({ token: 'hunter2' }, `a line at ${level}`)
@@ -144,8 +143,7 @@ t.test('The service logs', async t => {
   })
 
   t.test('a request whose client has gone', async t => {
-    const other = buildApp(app.config, createLogger('info', output.stream))
-    t.teardown(() => other.close())
+    const { app: other } = await make(t, { DATABASE_URL }, createLogger('info', output.stream))
     const pause = new EventEmitter()
     other.get('/slow', async () => {
       pause.emit('begun')
@@ -181,11 +179,9 @@ t.test('The service logs', async t => {
     pause.emit('over')
   })
 
-  for (const [level, METRICS_TOKEN] of [['info', ''], ['warn', ''], ['info', 'a token of the metrics']] as const) {
+  for (const [level, METRICS_TOKEN] of [['info', ''], ['warn', ''], ['info', 'a-token-of-the-metrics']] as const) {
     t.test(`a response that fails while it is sent, at ${level}${METRICS_TOKEN && ' with metrics'}`, async t => {
-      const config = { ...app.config, METRICS_TOKEN: METRICS_TOKEN || undefined }
-      const other = buildApp(config, createLogger(level, output.stream))
-      t.teardown(() => other.close())
+      const { app: other } = await make(t, { DATABASE_URL, METRICS_TOKEN }, createLogger(level, output.stream))
       const path = `/broken-${level}${METRICS_TOKEN.length}`
       other.register(async other => {
         other.get(path, async (_request, reply) => {
@@ -212,8 +208,7 @@ t.test('The service logs', async t => {
   })
 
   t.test('an error in the middle of a response', async t => {
-    const other = buildApp(app.config, createLogger('info', output.stream))
-    t.teardown(() => other.close())
+    const { app: other } = await make(t, { DATABASE_URL }, createLogger('info', output.stream))
     other.get('/failing', async (_request, reply) => reply.send(Readable.from(failing())))
     const response = await fetch(`${await other.listen({ port: 0 })}/failing`)
     await t.rejects(response.text())

@@ -112,10 +112,11 @@ async function sendThenRead (socket: Socket, ...pieces: (string | Buffer)[]) {
   }
 }
 
+const refusing = await build(t, { DATABASE_URL: app.config.DATABASE_URL, MAX_BODY_BYTES: '2048' })
+await refusing.listen({ host: '0.0.0.0', port: 0 })
+
 onNetworks('A body that is refused is read, so that its client gets the response', async (t, network) => {
-  const app = await build(t, { MAX_BODY_BYTES: '2048' })
-  await app.listen({ host: '0.0.0.0', port: 0 })
-  const { port } = app.server.address() as AddressInfo
+  const { port } = refusing.server.address() as AddressInfo
   const body = Buffer.alloc(20_000_000, 'x')
   const cases: [what: string, path: string, type: string, status: number, message: string][] = [
     ['too long', '/auth/login', 'application/json', 413, 'Request body is too large'],
