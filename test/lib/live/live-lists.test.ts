@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
 import { LiveLists } from '#lib/live/live-lists.js'
-import t, { type Test } from '../../suite.ts'
+import t from '../../suite.ts'
 
 /** Lists of a database that a test changes: a number per list, which is its entity tag. */
 function start () {
@@ -128,17 +128,15 @@ t.test('A comment at every thirtieth tick keeps proxies awake', async t => {
   t.equal(client.text, text + ':\n\n')
 })
 
-/** Counts the turns of the event loop until the end of the test. */
-function countTurns (t: Test) {
-  const turns = { now: 0 }
-  let next: NodeJS.Immediate
-  t.teardown(() => clearImmediate(next))
-  function count () {
-    turns.now++
-    next = setImmediate(count)
+/** Returns a function that returns the number of the turn of the event loop, of those in which it is called. */
+function countTurns () {
+  let turn = 0
+  let next: NodeJS.Immediate | undefined
+  return () => {
+    if (!next) turn++
+    next ??= setImmediate(() => { next = undefined })
+    return turn
   }
-  count()
-  return turns
 }
 
 /** How often each of these turns occurs. */
@@ -151,7 +149,7 @@ t.test('Many clients hear of a change over several turns of the event loop, each
   const clients = Array.from({ length: 1000 }, () => open('/fast'))
   await sleep(1100)
   t.equal(live.counts.messages, 1000, 'the first message of each')
-  const turns = countTurns(t)
+  const turnNow = countTurns()
   const told = new Map<typeof clients[0], number>()
   let newcomer: typeof clients[0] | undefined
   for (const client of clients) {
@@ -161,9 +159,9 @@ t.test('Many clients hear of a change over several turns of the event loop, each
         clients.at(-1)!.stream.destroy()
         database.change('/fast')
         newcomer = open('/fast')
-        newcomer.stream.on('data', text => { if (String(text).includes('id: 2')) told.set(newcomer!, turns.now) })
+        newcomer.stream.on('data', text => { if (String(text).includes('id: 2')) told.set(newcomer!, turnNow()) })
       }
-      if (!told.has(client)) told.set(client, turns.now)
+      if (!told.has(client)) told.set(client, turnNow())
     })
   }
   database.change('/fast')
@@ -182,14 +180,14 @@ t.test('Comments and the end of streams reach many clients over several turns', 
   const { live, open, database } = start()
   const clients = Array.from({ length: 1000 }, () => open('/fast'))
   await sleep(1100)
-  const turns = countTurns(t)
+  const turnNow = countTurns()
   for (const [sign, cause] of [
     [':', () => { live.counts.ticks = 29 }],
     ['retry', () => { database.isClosing = true }],
   ] as const) {
     const told: number[] = []
     for (const { stream } of clients) {
-      stream.on('data', text => { if (String(text).startsWith(sign)) told.push(turns.now) })
+      stream.on('data', text => { if (String(text).startsWith(sign)) told.push(turnNow()) })
     }
     cause()
     await sleep(1000)
