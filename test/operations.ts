@@ -3,9 +3,8 @@
 import type { FastifyContextConfig, FastifyInstance } from 'fastify'
 
 import type { Role } from '#lib/roles.js'
-import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
-import { ACCOUNT, BLOG, MENTOR, PASSWORD, PNG, TESTIMONIAL } from './fixtures.ts'
+import { ACCOUNT, BLOG, HASH, MENTOR, PASSWORD, PNG, TESTIMONIAL } from './fixtures.ts'
 import { inject, insert, type Person, person } from './helper.ts'
 import * as rules from './rules.ts'
 
@@ -95,7 +94,7 @@ const both = (one: typeof inClub, other: typeof user) => async (world: World) =>
   ({ ...await one(world), ...await other(world) })
 
 const ownPassword = async ({ app, people }: World) => {
-  await app.sql`UPDATE users SET password = ${await hashPassword(PASSWORD)} WHERE id = ${people.STUDENT.id}`
+  await app.sql`UPDATE users SET password = ${HASH} WHERE id = ${people.STUDENT.id}`
   return {}
 }
 

@@ -14,14 +14,12 @@ import { Sender } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
 import { templates } from '#lib/email/templates.js'
 import { assertInvalid, assertMessage, assertResponse } from '../assertions.ts'
+import { HASH, PASSWORD } from '../fixtures.ts'
 import { bearer, build, createDatabase, inject, insert, type Person, person, untilBlocked } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 import { startMailServer } from '../smtp.ts'
 import t, { type Test } from '../suite.ts'
 
-const PASSWORD = 'correct horse'
-/** The cheapest hash. */
-const HASH = await argon2.hash(PASSWORD, { memoryCost: 1024, timeCost: 2, parallelism: 1 })
 const NEW = 'a battery and a staple'
 const NAMES = { firstName: 'Ada', lastName: 'Lovelace' }
 const ACCEPTED = 'If this email has an account, an email is on its way'
@@ -611,7 +609,7 @@ t.test('New passwords of an account are limited before they are looked at', asyn
 t.test('New passwords of a /48 share a turn in the queue', async t => {
   let release!: (hash: string) => void
   const released = new Promise<string>(resolve => { release = resolve })
-  const { restore } = t.intercept(argon2, 'hash', { value: () => released })
+  t.intercept(argon2, 'hash', { value: () => released })
   const flood = Array.from({ length: 310 }, () =>
     hashPassword(PASSWORD, { network: '2001:db8:0::/48' }).catch(() => {}))
   const ada = await newPerson()
@@ -630,7 +628,6 @@ t.test('New passwords of a /48 share a turn in the queue', async t => {
   t.strictSame(await statuses('2001:db8:0:1::1'), [503, 503])
   t.strictSame(await statuses('2001:db8:1::1'), [400, 400])
   release(HASH)
-  restore()
   await Promise.all(flood)
 })
 
