@@ -153,11 +153,12 @@ export async function inject (
 
 /** All rows of all tables as text, except tables of counts. */
 export async function allRows ({ sql }: { sql: Sql }) {
-  const tables = await sql<{ name: string }[]>`
-    SELECT table_name AS name FROM information_schema.tables
-    WHERE table_schema = 'public' AND table_name NOT LIKE '%\\_counts'
+  const [{ query }] = await sql<[{ query: string }]>`
+    SELECT string_agg(
+      format('SELECT %L || to_jsonb(row)::text AS text FROM %I AS row', table_name, table_name), ' UNION ALL '
+    ) AS query
+    FROM information_schema.tables WHERE table_schema = 'public' AND table_name NOT LIKE '%\\_counts'
   `
-  const rows = await Promise.all(tables.map(({ name }) =>
-    sql<{ text: string }[]>`SELECT ${name} || to_jsonb(row)::text AS text FROM ${sql(name)} AS row`))
-  return new Set(rows.flat().map(({ text }) => text))
+  const rows = await sql.unsafe<{ text: string }[]>(query)
+  return new Set(rows.map(({ text }) => text))
 }
