@@ -206,6 +206,14 @@ t.test('GET /auth/me', async t => {
   })
 })
 
+t.test('POST /auth/register and /auth/login return their 500 when a token cannot be signed', async t => {
+  const body = account()
+  await register(body)
+  t.intercept(app, 'issueToken', { value () { throw new Error('no key') } })
+  assertResponse(t, await register(account()), 500, { message: 'Registration failed' })
+  assertResponse(t, await login({ email: body.email, password: PASSWORD }), 500, { message: 'Login failed' })
+})
+
 t.test('When too many passwords wait for hashing, only operations with a password return 503', async t => {
   // All of one network: of two, the one that holds less would get a place of the other.
   const app = await build(t, { ...MAIL, DATABASE_URL })

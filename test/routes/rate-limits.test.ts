@@ -149,6 +149,13 @@ t.test('A success forgets the failures', async t => {
   t.strictSame(await guesses(4, email), [401, 401, 401, 429])
 })
 
+t.test('DELETE /me limits wrong passwords', async t => {
+  const ada = await person(app, 'STUDENT', { password: HASH })
+  const remove = (currentPassword: string) => ada.inject('DELETE', '/me', { currentPassword })
+  t.strictSame(await statuses(3, () => remove('wrong')), [401, 401, 401])
+  waits(t, await remove(PASSWORD), FAILURES)
+})
+
 t.test('Other addresses and other accounts do not wait', async t => {
   const [ada, eve] = [await account(), await account()]
   t.strictSame(await guesses(4, ada), [401, 401, 401, 429])
