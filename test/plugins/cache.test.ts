@@ -98,20 +98,18 @@ t.test('A response has an entity tag, which a client may send to get a 304', asy
 })
 
 t.test('A poll gets a 304 until the response changes, also after other writes', async t => {
-  const app = await listen(t)
-  await addTestimonials(app)
-  const { headers: { etag } } = await send(app, '/testimonials')
+  const { headers: { etag } } = await send(app, '/mentors')
   await person(app)
-  t.equal((await send(app, '/testimonials', { 'if-none-match': etag })).status, 304)
-  await addTestimonials(app, 1)
-  const changed = await send(app, '/testimonials', { 'if-none-match': etag })
+  t.equal((await send(app, '/mentors', { 'if-none-match': etag })).status, 304)
+  const id = await insert(app, 'mentors', { club_id: await insert(app, 'clubs') })
+  const changed = await send(app, '/mentors', { 'if-none-match': etag })
   t.equal(changed.status, 200)
   t.not(changed.headers.etag, etag)
-  t.equal(JSON.parse(String(changed.body)).total, 21)
+  t.match(JSON.parse(String(changed.body)), { mentors: [{ id }] })
 })
 
 t.test('Two instances give the same response the same tag', async t => {
-  t.equal((await send(app, '/clubs')).headers.etag, (await send(await listen(t), '/clubs')).headers.etag)
+  t.equal((await send(app, '/blogs')).headers.etag, (await send(await listen(t), '/blogs')).headers.etag)
 })
 
 t.test('A response has the content coding that the client prefers', async t => {
@@ -145,8 +143,8 @@ t.test('Responses that fit into a packet are not compressed', async t => {
 })
 
 t.test('A hit has the same headers and bytes as the miss, for each origin and coding', async t => {
-  const app = await listen(t)
-  await addTestimonials(app)
+  // A commit, so that the cache has no list
+  await person(app)
   const paths = ['/events', '/events?page=2&limit=5', '/blogs', '/mentors', '/clubs', '/testimonials', '/testimonials/']
   for (const path of paths) {
     for (const origin of ['https://app.example.org', 'https://elsewhere.example.org', undefined]) {

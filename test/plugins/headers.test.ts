@@ -4,7 +4,8 @@ import { build, buildWithRoutes, inject, nameOf, person } from '../helper.ts'
 import { OPERATIONS } from '../operations.ts'
 import t from '../suite.ts'
 
-const { app, routes } = await buildWithRoutes(t)
+let text = ''
+const { app, routes } = await buildWithRoutes(t, {}, createLogger('trace', { write (line) { text += line } }))
 const { DATABASE_URL } = app.config
 const admin = await person(app, 'ADMIN')
 
@@ -59,10 +60,7 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const PARENT = '00f067aa0ba902b7'
 
 t.test('The request id and trace id are in every line of the log, and the request id in the response', async t => {
-  let text = ''
-  const app = await build(t, { DATABASE_URL }, createLogger('trace', { write (line) { text += line } }))
   text = ''
-
   const given = { 'x-request-id': 'request-1', traceparent: `00-${TRACE}-${PARENT}-01` }
   const response = await inject(app, 'GET', '/clubs', undefined, given)
   t.equal(response.headers['x-request-id'], 'request-1')
