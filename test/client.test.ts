@@ -10,12 +10,14 @@ import { ACCOUNT } from './fixtures.ts'
 import { build, insert, person } from './helper.ts'
 import t from './suite.ts'
 
-const app = await build(t)
+// A network gets half of the streams.
+const app = await build(t, { LIVE_CLIENTS: '2' })
 const admin = await person(app, 'ADMIN')
 await app.listen({ port: 0 })
 const baseUrl = `http://localhost:${(app.server.address() as AddressInfo).port}`
 
 t.test('A client without a token calls public operations', async t => {
+  await app.sql`TRUNCATE events CASCADE`
   const client = createClient({ baseUrl })
   const events = await client.GET('/events', { params: { query: { limit: '3' } } })
   t.strictSame(events.data, { events: [], pagination: { page: 1, pages: 0, total: 0, limit: 3 } })
@@ -61,9 +63,7 @@ t.test('A client uploads a file as it is', async t => {
 
 t.test('A client watches lists, and connects again after a 503', async t => {
   t.intercept(globalThis, 'EventSource', { value: EventSource })
-  const app = await build(t, { LIVE_CLIENTS: '2' })
-  await app.listen({ port: 0 })
-  const { live } = createClient({ baseUrl: `http://localhost:${(app.server.address() as AddressInfo).port}/` })
+  const { live } = createClient({ baseUrl: `${baseUrl}/` })
   const changes = (lists: PublicList[]) => {
     const heard: PublicList[] = []
     const stop = live(lists, ({ list, etag }) => {
@@ -80,7 +80,7 @@ t.test('A client watches lists, and connects again after a 503', async t => {
   t.strictSame(first.heard.slice(0, 2).sort(), ['/events?limit=12', '/mentors'])
   t.strictSame(first.heard.slice(2), ['/events?limit=12'])
 
-  // A network gets half of the streams.
+  // The network has its one stream.
   const [second, third] = [changes(['/clubs']), changes(['/mentors'])]
   await sleep(500)
   third.stop()

@@ -51,6 +51,8 @@ t.test('An unknown route is a 404', async t => {
     ['OPTIONS', '/auth/login'],
     ['GET', '/auth/login'],
     ['GET', '/nope?redirect=%00'],
+    // Without METRICS_TOKEN
+    ['GET', '/metrics'],
   ]
   for (const [method, url] of unknown) {
     const response = await send({ method, url })
