@@ -173,9 +173,8 @@ t.test('Only the link of the latest email works', async t => {
 
 t.test('An email that is sent again has a link that works', async t => {
   const { id, email } = await newPerson()
-  // The sender has its fault with the next connection.
-  server.hangUp()
-  while (server.open() > 0) await sleep(20)
+  // The sender has its fault with the next connection. An earlier email may open another one.
+  for (; server.open() > 0; await sleep(20)) server.hangUp()
   server.fault = () => ({ stage: 'DATA' })
   await forget(email)
   while (await count(sql`SELECT FROM emails WHERE user_id = ${id} AND error IS NOT NULL`) === 0) await sleep(20)
