@@ -99,6 +99,7 @@ t.test('Deleting an account removes its calendar', async t => {
 })
 
 t.test('GET /feeds/me/:token.ics returns 404 for anything but a token', async t => {
+  await (await person(app)).inject('POST', '/me/calendar')
   const [{ hash }] = await app.sql<[{ hash: string }]>`SELECT token_hash AS hash FROM calendar_tokens LIMIT 1`
   for (const token of [hash, 'unknown', '', '%00', 'x'.repeat(10_000), "'", '..']) {
     assertResponse(t, await inject(app, 'GET', `/feeds/me/${token}.ics`), 404, GONE, token.slice(0, 50))
