@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
 import { type Role, ROLES } from '#lib/roles.js'
+import { Sender } from '#lib/email/sender.js'
 import { createLogger } from '#lib/http/logger.js'
 import { recordResponses } from '../responses.ts'
 import {
@@ -23,6 +24,8 @@ const ON_THE_DATABASE = FAILING.filter(([operation]) => !operation.includes(' /a
 const lines: object[] = []
 const stream = { write (line: string) { lines.push(JSON.parse(line)) } }
 const DATABASE_URL = await createDatabase()
+// No sender runs in this file: it would log that it has no database in the middle of a test.
+t.intercept(Sender.prototype, 'start', { value () {} })
 const { app } = await make(t, { ...MAIL, DATABASE_URL }, createLogger('error', stream))
 recordResponses(app)
 
