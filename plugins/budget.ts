@@ -63,6 +63,7 @@ export default fp(async app => {
   app.addHook('onSend', ({ held, routeOptions }, _reply, payload, done) => {
     // Bodies from the cache are shared. If the query had no row, the handler sends a separate body.
     if (!held!.shared?.length) hold(held!, lengthOf(payload, routeOptions.config.openStreamBytes))
+    budget.answer(held!)
     done()
   })
 

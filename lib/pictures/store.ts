@@ -40,8 +40,8 @@ export function createPictureStore (sql: Sql, config: Config, convert: Convert) 
   const quota = { count: config.PICTURES_PER_USER, bytes: config.PICTURE_MB_PER_USER * 1_000_000 }
   let isStopping = false
   /**
-   * Runs one conversion at a time, which may need more memory than everything else in the process. An upload waits for
-   * as long as it may take to arrive. The memory budget counts its bytes.
+   * Runs one conversion at a time, which may need more memory than everything else in the process. Its statements wait
+   * for a place of the database, whose holders never wait for this queue. An upload waits for at most REQUEST_TIMEOUT.
    */
   const queue = new FairQueue({
     concurrency: 1,
@@ -57,14 +57,17 @@ export function createPictureStore (sql: Sql, config: Config, convert: Convert) 
    * and the errors of `convertPicture`.
    */
   async function storePicture ({ bytes, userId, client, isWanted, admit }: Upload): Promise<StoredPicture> {
-    await admit(async () => {
-      await deleteUnusedPictures(sql, userId)
-      // Otherwise, uploads beyond the quota would cost a conversion each.
-      await assertRoom(sql, userId, quota, 1)
-    })
-    const convertBytes = () => convert(bytes, MAX_PICTURE_BYTES)
-    const picture = await queue.run(client, convertBytes, () => isWanted() && !isStopping)
-    return admit(() => insertPicture(sql, userId, picture, quota))
+    const isNeeded = () => isWanted() && !isStopping
+    return queue.run(client, async () => {
+      await admit(async () => {
+        await deleteUnusedPictures(sql, userId)
+        // Otherwise, uploads beyond the quota would cost a conversion each.
+        await assertRoom(sql, userId, quota, 1)
+      })
+      if (!isNeeded()) throw tooManyUploads()
+      const picture = await convert(bytes, MAX_PICTURE_BYTES)
+      return admit(() => insertPicture(sql, userId, picture, quota))
+    }, isNeeded)
   }
 
   /** Refuses uploads that wait, and uploads from now on. */

@@ -9,7 +9,7 @@ import sharp from 'sharp'
 
 import { createLogger } from '#lib/http/logger.js'
 import { assertResponse } from '../assertions.ts'
-import { bearer, build, inject, insert, person, type Person } from '../helper.ts'
+import { bearer, build, inject, insert, make, person, type Person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t, { PICTURES_PER_USER: '3', MAX_PICTURE_BYTES: '2000000' })
@@ -358,6 +358,33 @@ t.test('An upload that waits is dropped when its client has gone', async t => {
   release()
   await conversion
   t.equal((await service.sql`SELECT FROM pictures`).count, 0)
+})
+
+t.test('An upload whose client has gone before its turn is not converted', async t => {
+  const { app: service } = await make(t)
+  const answered = new Promise(resolve => {
+    service.addHook('onSend', async (_request, { statusCode }) => resolve(statusCode))
+  })
+  await service.listen()
+  const { token } = await person(service)
+  const { bytes } = service.budget
+  await service.sql.begin(async sql => {
+    await sql`LOCK TABLE pictures`
+    const [socket] = await send(service, token, [await halves().jpeg().toBuffer()])
+    await untilBlocked(service.database.shortSql)
+    socket!.destroy()
+    while (service.budget.bytes > bytes) await sleep(5)
+  })
+  t.equal(await answered, 503)
+})
+
+t.test('Uploads at once that are beyond the quota are not converted', async t => {
+  const { token } = await person(app)
+  const picture = await halves().jpeg().toBuffer()
+  // Converting the damaged ones would be a 400.
+  const payloads = [...Array(3).fill(picture), ...Array(3).fill(picture.subarray(0, 500))]
+  const responses = await Promise.all(payloads.map(payload => upload(token, payload)))
+  t.strictSame(responses.map(({ statusCode }) => statusCode), [201, 201, 201, 409, 409, 409])
 })
 
 t.test('A stop does not wait for uploads that wait', async t => {

@@ -32,6 +32,23 @@ t.test('Bytes count until the response is taken, or the connection is gone', asy
   t.equal(budget.bytes, 30)
 })
 
+t.test('A body whose client has gone counts against uploads of its network until its answer', async t => {
+  const { budget, begin } = start()
+  const [answered, abandoned] = [begin('a', 100), begin('a', 800)]
+  budget.answer(answered.held)
+  for (const { held, socket } of [answered, abandoned]) {
+    socket.destroy()
+    await new Promise(resolve => socket.once('close', resolve))
+    budget.end(socket, held)
+  }
+  begin('b', 10)
+  t.equal(budget.bytes, 10, 'no connection is closed for it')
+  t.ok(budget.isFullFor({ network: 'a' }))
+  t.notOk(budget.isFullFor({ network: 'b' }))
+  budget.answer(abandoned.held)
+  t.notOk(budget.isFullFor({ network: 'a' }))
+})
+
 t.test('What several requests hold counts once, also while it grows', async t => {
   const { budget, begin } = start()
   const body = { length: 0 }
