@@ -31,9 +31,11 @@ const REFUSAL_DELAY_MS = 100
 /**
  * Runs a limited number of tasks in parallel, fair by network:
  *
- * - Waiting tasks run round robin by network. While others wait, a network with half of the places runs no more.
- * - With `reservedMs`, this network also runs no more for this time after a task of a different network. Otherwise, a
- *   client that sends one request after the other would always find all places taken, because it never waits between.
+ * - Waiting tasks run round robin by network. While others wait, a network with half of the places begins no
+ *   further task.
+ * - With `reservedMs`, it also begins none for this time after a different network sent a task, even if nobody waits.
+ *   Otherwise, a client that sends one request after the other would always find all places taken, because it never
+ *   waits between.
  * - If the queue is full, a task of the network with the most waiting tasks is refused in favour of a network with
  *   fewer.
  *

@@ -32,8 +32,8 @@ export const EmailInput = (example = 'ada@example.org') => Type.String({ format:
 export const UrlInput = (options: SchemaOptions = {}) => Type.String({ format: 'url', ...options })
 
 /** A path parameter that must not be empty. Any other text, even with NUL, is a known or unknown id. */
-export const IdParam = (options: StringOptions = {}) =>
-  Type.String({ minLength: 1, examples: [EXAMPLE_ID], ...options })
+export const IdParam = (description: string, example = EXAMPLE_ID) =>
+  Type.String({ minLength: 1, description, examples: [example] })
 
 /** The parameters of a paginated list. Each route parses them by the rules of the contract. */
 export const PageParams = (limit: string) => ({

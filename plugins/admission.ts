@@ -34,7 +34,7 @@ declare module 'fastify' {
   interface FastifyReply {
     /** Tells whether the client waits for the response: its connection is open, and the response is not sent. */
     isAwaited (): boolean
-    /** Runs a short read in the queue of operations. Only for handlers that admit their reads. */
+    /** Runs short statements in the queue of operations. Only for handlers that admit their statements. */
     admit: Admit
     /** Runs a read of much data in the queue of lists. Only for handlers that admit their reads. */
     admitList: Admit
@@ -44,8 +44,8 @@ declare module 'fastify' {
     /** Seconds that this operation may take in addition to DATABASE_TIMEOUT, for work outside the database. */
     extraSeconds?: number
     /**
-     * Seconds that this operation may also wait in a queue of its own, until a stop. Its handler admits its statements
-     * by `admit`, so that it holds no place while it waits.
+     * Seconds that this operation may also wait in a queue of its own. A stop ends this wait. Only its statements are
+     * admitted, by `admit`, so it holds no place of the database meanwhile.
      */
     waitSeconds?: number
     /** `reads`: the handler only reads, and admits each read by itself. Routes with `cache` do so without this. */
@@ -87,7 +87,7 @@ export default fp(async app => {
   /** Without a queue of their own, lists that read for seconds would take the connections of short operations. */
   const lists = createQueue(Math.ceil(DATABASE_POOL_SIZE / 4))
   /**
-   * Operations that also wait for a password, a picture or the identity provider. In the queue of operations, they
+   * Operations that also wait for a password or the identity provider. In the queue of operations, they
    * would hold places of the database while they wait. Without a queue, 6,000 sign-ins that waited for a provider that
    * did not answer ended a process with 256 MB of memory.
    */
@@ -135,7 +135,7 @@ export default fp(async app => {
     done()
   })
 
-  // All clients have their responses or have gone. The database closes later, because this plugin depends on it.
+  // Connections are closed, but operations whose clients have gone may still run. The database closes after them.
   app.addHook('onClose', async () => {
     if (pending > 0) await new Promise<void>(resolve => { onIdle = resolve })
     clearInterval(timer)

@@ -18,7 +18,10 @@ declare module 'fastify' {
   }
 }
 
-/** Stores uploaded pictures. A stop ends their waits, because its timeouts leave time for a conversion only. */
+/**
+ * Stores uploaded pictures. A stop refuses uploads that wait, because its timeouts leave time for one conversion, not
+ * for a queue.
+ */
 export default fp(async app => {
   let convert: Convert | undefined
   try {

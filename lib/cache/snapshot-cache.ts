@@ -128,8 +128,8 @@ export function createSnapshotCache ({
   }
 
   /**
-   * Returns the body of the query with this key, as of a time after the call, or after the caller read the snapshot
-   * `known`. Returns `undefined` if the query has no row.
+   * Returns the body of the query with this key, at least as new as the call or, if given, as the snapshot `known`.
+   * Returns `undefined` if the query has no row.
    */
   async function get (
     key: string, query: (sql: Sql) => CachedQuery<any>, caller: Caller, known?: Snapshot | null

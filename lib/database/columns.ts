@@ -47,7 +47,7 @@ export const clubCard = (sql: Sql) => sql`
   json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
 `
 
-/** An event with its club. Sort by `events.date`, which has an index. `date` alone is the selected text. */
+/** An event with its club. Sort by `events.date`, a time with an index. The output column `date` is a text. */
 export const eventColumns = (sql: Sql) => sql`
   events.id, title, events.description, events.image_url AS "imageUrl", iso8601(date) AS date, club_id AS "clubId",
   iso8601(events.created_at) AS "createdAt", ${clubCard(sql)}

@@ -45,7 +45,8 @@ export interface ClaimLimits {
  * SQL statement that enqueues emails. Use it as a CTE of the statement that causes them. The query `emails` has the
  * columns `user_id`, `data` (jsonb) and `key` (text). A user gets one email per template and key; null keys are always
  * different. Notifications are written only for users who want them: the statement waits for a running erasure and for
- * a change of the email address. `network` is the client's if anybody can cause the email: networks take turns.
+ * a change of the email address. Pass the `network` of the client if an email can be caused without an account.
+ * Networks then take turns.
  */
 export const enqueueEmails = (sql: Sql, template: TemplateName, emails: PendingQuery<Row[]>, network?: string) => sql`
   INSERT INTO emails (template, bulk, network, user_id, data, key)

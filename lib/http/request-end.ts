@@ -5,8 +5,8 @@ const CLIENT_CLOSED_REQUEST = 499
 
 /**
  * Calls `listener` once when a request ends: when its response is sent, or when its connection closes first. Fastify's
- * `onResponse` runs for sent responses only, and with such a hook Fastify would no longer log errors of responses. A
- * pipelined response that waits for an earlier response is not reported.
+ * `onResponse` runs for sent responses only, and with such a hook Fastify would no longer log errors of responses. If
+ * the connection closes while a response waits for an earlier one, that request is not reported.
  */
 export function onEnd (
   app: FastifyInstance,

@@ -17,7 +17,7 @@ export const erase = {
   description: 'Deletes an account with its registrations, likes, drafts and pictures, as `DELETE /me` does for your ' +
     'own account. Published posts stay, but without the name. `DELETE /users/{id}` refuses accounts that have posts ' +
     'or registrations.',
-  params: Type.Object({ id: IdParam({ description: 'The id of the user.' }) }),
+  params: Type.Object({ id: IdParam('The id of the user.') }),
   response: {
     200: ResponseObject({
       message: Enum(['Account erased successfully']),
@@ -82,10 +82,9 @@ export const unsubscribe = {
     '/me/notifications` turns these emails on again. The token works for 30 days after the email was sent.',
   checkedByHandler: {
     params: Type.Object({
-      token: IdParam({
-        description: 'The token from the link.',
-        examples: ['9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'],
-      }),
+      token: IdParam(
+        'The token from the link.', '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08'
+      ),
     }),
   },
   response: { 200: Message("You're unsubscribed from these emails"), 404: Message('Link not found') },

@@ -15,7 +15,7 @@ const ManagedEvent = ResponseObject({ ...agendaFields, onlineUrl: NullableString
 
 const CURSOR = 'MjAyNi0wMS0zMVQwOTozMDowMC4wMDBaIDAxOTBhMWIyLWMzZDQtN2U1Zi04YTZiLTdjOGQ5ZTBmMWEyYg'
 
-const params = Type.Object({ id: IdParam({ description: 'The id of the event.' }) })
+const params = Type.Object({ id: IdParam('The id of the event.') })
 
 const TimeInput = (description: string) =>
   Type.String({ format: 'date-time', description, examples: DateTime.examples })
@@ -133,8 +133,8 @@ export const removeSeat = {
   summary: 'Take a person off the list of an event',
   description: 'Deletes the registration. The person gets an email, and may register again.',
   params: Type.Object({
-    id: IdParam({ description: 'The id of the event.' }),
-    registrationId: IdParam({ description: 'The id of the registration.' }),
+    id: IdParam('The id of the event.'),
+    registrationId: IdParam('The id of the registration.'),
   }),
   response: {
     200: Message('Registration deleted successfully'),

@@ -39,7 +39,7 @@ const BlogWithAuthor = ResponseObject({
 const Title = TextInput({ minLength: 3, ...TITLE })
 const Content = TextInput({ minLength: 20, ...CONTENT })
 const Image = UrlInput(IMAGE)
-const params = Type.Object({ id: IdParam({ description: 'The id of the blog post.' }) })
+const params = Type.Object({ id: IdParam('The id of the blog post.') })
 
 export const listPublished = {
   operationId: 'listBlogs',

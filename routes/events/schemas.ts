@@ -20,7 +20,7 @@ const Data = TextInput({
   examples: [EXAMPLE_DATE],
 })
 const Image = UrlInput(IMAGE)
-const params = Type.Object({ id: IdParam({ description: 'The id of the event.' }) })
+const params = Type.Object({ id: IdParam('The id of the event.') })
 
 export const list = {
   operationId: 'listEvents',
@@ -113,7 +113,7 @@ export const register = {
   summary: 'Register for an event',
   description: 'You can also register for past events. A registration cannot be cancelled. Returns 500 if the event ' +
     'does not exist.',
-  checkedByHandler: { params: Type.Object({ eventId: IdParam({ description: 'The id of the event.' }) }) },
+  checkedByHandler: { params: Type.Object({ eventId: IdParam('The id of the event.') }) },
   response: {
     201: ResponseObject({
       registration: ResponseObject({

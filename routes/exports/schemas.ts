@@ -10,7 +10,7 @@ export const registrations = {
   summary: 'Export an event\'s registrations',
   description: 'The newest registration comes first. Club heads may export registrations for events of their own ' +
     'club. Admins may export any registrations.',
-  checkedByHandler: { params: Type.Object({ id: IdParam({ description: 'The id of the event.' }) }) },
+  checkedByHandler: { params: Type.Object({ id: IdParam('The id of the event.') }) },
   response: {
     200: Media('text/csv', {
       description: DESCRIPTION,

@@ -23,7 +23,7 @@ export const club = {
   operationId: 'getClubCalendar',
   summary: 'Subscribe to a club\'s events',
   description: 'Returns a calendar of the club\'s events since 1900.',
-  checkedByHandler: { params: Type.Object({ id: IdParam({ description: 'The id of the club.' }) }) },
+  checkedByHandler: { params: Type.Object({ id: IdParam('The id of the club.') }) },
   response: { 200: Calendar, 404: Message('Club not found') },
 }
 
@@ -33,7 +33,7 @@ export const own = {
   description: 'Returns a calendar of the events since 1900 that you registered for. `POST /me/calendar` creates the ' +
     'link. The link contains its own token, so the request needs no `Authorization` header.',
   checkedByHandler: {
-    params: Type.Object({ token: IdParam({ description: 'The token in the link.', examples: [TOKEN] }) }),
+    params: Type.Object({ token: IdParam('The token in the link.', TOKEN) }),
   },
   response: { 200: Calendar, 404: Message('Calendar not found') },
 }

@@ -227,7 +227,7 @@ export const sendMessage = {
   summary: 'Send an email to everyone registered for an event',
   description: 'Replies go to your email address if it is verified. Club heads may write about events of their own ' +
     'club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.',
-  checkedByHandler: { params: Type.Object({ id: IdParam({ description: 'The id of the event.' }) }) },
+  checkedByHandler: { params: Type.Object({ id: IdParam('The id of the event.') }) },
   body: NewMessage,
   response: {
     202: Message('The message is on its way'),

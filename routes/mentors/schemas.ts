@@ -25,7 +25,7 @@ const Name = TextInput({ minLength: 1, ...NAME })
 const Expertise = TextInput({ minLength: 2, ...EXPERTISE })
 const ClubId = TextInput({ minLength: 1, description: 'The id of the mentor\'s club.', examples: [EXAMPLE_ID] })
 const NetworkUrl = NullableTextInput(NETWORK)
-const params = Type.Object({ id: IdParam({ description: 'The id of the mentor.' }) })
+const params = Type.Object({ id: IdParam('The id of the mentor.') })
 
 export const list = {
   operationId: 'listMentors',
@@ -42,7 +42,7 @@ export const like = {
   summary: 'Like or unlike a mentor',
   description: 'Adds your like, or removes it if you already like the mentor. So do not repeat this request after ' +
     'an error.',
-  checkedByHandler: { params: Type.Object({ mentorId: IdParam({ description: 'The id of the mentor.' }) }) },
+  checkedByHandler: { params: Type.Object({ mentorId: IdParam('The id of the mentor.') }) },
   response: {
     200: ResponseObject({
       message: Enum([LIKED, UNLIKED]),

@@ -8,7 +8,7 @@ export const read = {
   description: 'Anyone with the URL can load the picture. Browsers and CDNs keep it for a year, because it never ' +
     'changes.',
   checkedByHandler: {
-    params: Type.Object({ id: IdParam({ description: 'The id of the picture.' }) }),
+    params: Type.Object({ id: IdParam('The id of the picture.') }),
     querystring: Type.Object({
       width: Type.Optional(Type.String({
         description: 'The width you need in pixels. For 480 or less you get the small version, which is at most 480 ' +

@@ -22,7 +22,7 @@ const Name = TextInput({ minLength: 1, ...NAME })
 const Content = TextInput({ minLength: 1, ...CONTENT })
 const BatchYear = Type.Integer({ minimum: 1900, maximum: 3000, ...YEAR })
 const Image = Type.String({ format: 'url-or-empty', ...IMAGE })
-const params = Type.Object({ id: IdParam({ description: 'The id of the testimonial.' }) })
+const params = Type.Object({ id: IdParam('The id of the testimonial.') })
 
 export const list = {
   operationId: 'listTestimonials',

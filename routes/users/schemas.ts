@@ -78,7 +78,7 @@ export const analytics = {
   },
 }
 
-const params = Type.Object({ id: IdParam({ description: 'The id of the user.' }) })
+const params = Type.Object({ id: IdParam('The id of the user.') })
 const userParams = Type.Object({ userId: params.properties.id })
 
 export const update = {

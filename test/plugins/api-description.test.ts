@@ -106,7 +106,9 @@ t.test('Parameters follow from the path, whether or not the route validates them
     const { operationId, parameters = [] } = operationOf(route)
     const path = parameters.filter(parameter => parameter.in === 'path')
     t.strictSame(path.map(({ name }) => `:${name}`), route.url.match(/:\w+/g) ?? [], operationId)
-    for (const { required, description } of path) t.ok(required && description, operationId)
+    for (const { name, required, description } of path) {
+      t.ok(required && description, `${operationId}: ${name} is required and described`)
+    }
   }
 })
 

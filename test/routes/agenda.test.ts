@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { eraseAccount } from '#lib/accounts/erasure.js'
 import { assertInvalid, assertMessage } from '../assertions.ts'
 import { build, inject, insert, MAIL, type Person, person } from '../helper.ts'
-import { DETAILS } from '../operations.ts'
+import { DETAILS, EVENT } from '../operations.ts'
 import t from '../suite.ts'
 
 // Hundreds of changes of one event follow one another, which takes longer than 10 s on a slow machine.
@@ -217,9 +217,9 @@ t.test('PUT /agenda/:id', async t => {
 })
 
 t.test('POST /agenda/:id/copies moves the details along', async t => {
-  const id = await addEvent(new Date('2030-01-01T00:00:00Z'), { title: 'Weekly', image_url: 'https://x.org/e.png' })
+  const { id } = (await head.inject('POST', '/events', { ...EVENT, data: '2030-01-01T00:00:00Z' })).json().event
   const bare = await head.inject('POST', `/agenda/${id}/copies`, { dates: ['2030-01-08T10:00:00Z'] })
-  t.match(bare.json().events, [{ title: 'Weekly', endsAt: null, capacity: null }])
+  t.match(bare.json().events, [{ title: EVENT.title, endsAt: null, capacity: null }])
   const { id: _, createdAt, ...original } = (await put(id, DETAILS)).json().event
   t.match(original, DETAILS)
   await register(ada, id)

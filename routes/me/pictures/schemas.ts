@@ -77,7 +77,7 @@ export const remove = {
     'else keeps the URL, which gets a 404 from then on: texts of posts, posts of other users, events, clubs, mentors ' +
     'and testimonials. Admins may delete any picture. Browsers and CDNs may show a deleted picture for up to a year.',
   checkedByHandler: {
-    params: Type.Object({ id: IdParam({ description: 'The id of the picture.' }) }),
+    params: Type.Object({ id: IdParam('The id of the picture.') }),
     querystring: Type.Object({
       force: Type.Optional(Type.String({ description: '`true` also deletes a picture in use.', examples: ['true'] })),
     }),

@@ -25,7 +25,7 @@ export const set = {
   summary: 'Say whether you come to an event',
   description: 'You must be registered. If you do not come, the person who waits the longest gets your seat. If you ' +
     'come after all, you stand at the end of the line.',
-  params: Type.Object({ eventId: IdParam({ description: 'The id of the event.' }) }),
+  params: Type.Object({ eventId: IdParam('The id of the event.') }),
   body: Type.Object({ coming: Type.Boolean({ examples: [false] }) }, { title: 'Answer' }),
   response: { 200: ResponseObject({ seat: OwnSeat }), 404: Message('Registration not found') },
 }
