@@ -57,6 +57,10 @@ let pictures: Buffer[] = []
 
 export const UNREAD_STREAMS = 'streams of changes, unread'
 export const UPLOADS = 'sixteen pictures at once'
+export const ABANDONED = 'uploads of clients that leave'
+
+/** The largest upload. */
+const UPLOAD = Buffer.alloc(10_000_000)
 
 /** The attacks by their names. */
 export const ATTACKS: Record<string, Attack> = {
@@ -95,14 +99,12 @@ export const ATTACKS: Record<string, Attack> = {
   }),
   [UPLOADS]: ({ port, author }) => open(port, 16, socket => {
     let count = 0
-    const upload = () => {
-      const picture = pictures[count++ % pictures.length]!
-      socket.write('POST /me/pictures HTTP/1.1\r\nHost: a\r\nContent-Type: image/jpeg\r\n' +
-        `Authorization: Bearer ${author.token}\r\nContent-Length: ${picture.length}\r\n\r\n`)
-      socket.write(picture)
-    }
-    socket.on('data', upload)
-    upload()
+    const next = () => upload(socket, author, pictures[count++ % pictures.length]!)
+    socket.on('data', next)
+    next()
+  }),
+  [ABANDONED]: ({ port, author }) => open(port, 8, socket => {
+    upload(socket, author, UPLOAD, () => setTimeout(() => socket.destroy(), 50))
   }),
   'headers of 15 KB on each of 3,700 connections': ({ port }) => open(port, 3700, socket => {
     const headers = Math.random() < 0.5 ? HEADERS : ALLOWED
@@ -115,6 +117,13 @@ export const ATTACKS: Record<string, Attack> = {
     socket.on('data', data => { if (data.includes('END:VCALENDAR')) socket.write(HEAD('/feeds/events.ics')) })
     socket.write(HEAD('/feeds/events.ics') + HEAD('/feeds/blogs.atom'))
   }),
+}
+
+/** Writes an upload. Calls `done` when the kernel has taken it. */
+function upload (socket: Socket, { token }: Person, picture: Buffer, done?: () => void) {
+  socket.write('POST /me/pictures HTTP/1.1\r\nHost: a\r\nContent-Type: image/jpeg\r\n' +
+    `Authorization: Bearer ${token}\r\nContent-Length: ${picture.length}\r\n\r\n`)
+  socket.write(picture, done)
 }
 
 /** Runs attacks until it is terminated. It posts a message when they begin. */

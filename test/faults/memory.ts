@@ -6,11 +6,13 @@ import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+import postgres from 'postgres'
+
 import { hashPassword } from '#lib/auth/passwords.js'
 import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, PASSWORD, type Person, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
-import { ATTACKS, photo, startAttacks, UNREAD_STREAMS, UPLOADS } from './memory-attacks.ts'
+import { ABANDONED, ATTACKS, photo, startAttacks, UNREAD_STREAMS, UPLOADS } from './memory-attacks.ts'
 import { type Row, rowOf } from './report.ts'
 import type { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
@@ -55,6 +57,8 @@ interface Options {
   seconds?: number
   /** Memory that the process keeps afterwards, in MB, because of a library that the attack makes it load. */
   kept?: number
+  /** A table that is locked during the attack. Requests beside it do not need it. */
+  locked?: string
   /** How many times longer nine of ten requests beside it may take than without it. */
   slower?: number
 }
@@ -70,7 +74,8 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     ({ name, run: () => run(name, attacks, options) })
 
   async function run (
-    name: string, attacks: string[], { variables, seconds = short ? 8 : 20, kept = 0, slower = Infinity }: Options
+    name: string, attacks: string[],
+    { variables, seconds = short ? 8 : 20, kept = 0, locked, slower = Infinity }: Options
   ) {
     const row: Row = rowOf(name, [], [])
     const own = scope.inner()
@@ -89,6 +94,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const [alone, usual] = await Promise.all([visit(honest.send, fixture, 3), ping(probe.send, pid, until(3))])
       const rest = memoryOf(service) + kept
 
+      if (locked) await lock(own, DATABASE_URL, locked)
       const port = Number(new URL(service.url).port)
       const attackers = startAttacks(attacks, { port, admin: fixture.admin, author })
       own.teardown(() => attackers.terminate())
@@ -192,6 +198,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       ...name.startsWith('headers') && { slower: 3 },
       // It is the same from the second on in which the last stream opens.
       ...name === UNREAD_STREAMS && short && { seconds: 4 },
+      ...name === ABANDONED && { locked: 'pictures' },
     })),
     fault('memory: returned by glibc', ['everything of an author of 300 MB'], { variables: RETURNED }),
     fault(`memory: ${UPLOADS}, returned by glibc`, [UPLOADS], { variables: RETURNED, kept: 40 }),
@@ -288,6 +295,19 @@ async function fill ({ look }: Fixture): Promise<Person> {
     `
   })
   return { id: draft!.id, token: await signToken(draft!.author, 'STUDENT') }
+}
+
+/** Locks a table until the scope ends. */
+async function lock (scope: Scope, databaseUrl: string, table: string) {
+  const sql = postgres(databaseUrl, { max: 1 })
+  scope.teardown(() => sql.end({ timeout: 0 }))
+  await new Promise<void>((resolve, reject) => {
+    sql.begin(async transaction => {
+      await transaction`LOCK TABLE ${transaction(table)}`
+      resolve()
+      return new Promise(() => {})
+    }).catch(reject)
+  })
 }
 
 /** For how long the main thread of a process has run, in milliseconds. */
