@@ -44,8 +44,8 @@ declare module 'fastify' {
     /** Seconds that this operation may take in addition to DATABASE_TIMEOUT, for work outside the database. */
     extraSeconds?: number
     /**
-     * Seconds that this operation may also wait in a queue of its own. A stop ends this wait. Only its statements are
-     * admitted, by `admit`, so it holds no place of the database meanwhile.
+     * Seconds that this operation may also wait in a queue of its own. A stop ends this wait. During the wait, the
+     * operation holds no place of the database, because its handler admits only its statements, by `admit`.
      */
     waitSeconds?: number
     /** `reads`: the handler only reads, and admits each read by itself. Routes with `cache` do so without this. */

@@ -133,9 +133,9 @@ export class Budget {
   }
 
   /**
-   * Tells whether most of the limit is in use, and no network holds more than the network of this client. This counts
-   * bodies whose clients have gone, too. Without them, 65 uploads that were abandoned while the database did not answer
-   * took 600 MB. `enforce` does not count them, because no connection that it can close would free them.
+   * Tells whether most of the limit is in use, and no network holds more than the network of this client. Bodies whose
+   * clients have gone count. Without this, 229 uploads that their clients left while PostgreSQL was stopped took
+   * 2,281 MB. `enforce` does not count these bodies, because no connection that it can close would free them.
    */
   isFullFor ({ network }: Client) {
     const abandoned = Array.from(this.#abandoned, ({ client, own }) => ({ client, bytes: own }))
