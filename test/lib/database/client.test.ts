@@ -335,6 +335,27 @@ t.test('A statement that is prepared again has the same parameters', async t => 
   t.strictSame([...await insert()], [{ id: 1, is_on: true, note: null }])
 })
 
+t.test('Constant load does not make statements slower', async t => {
+  // The pool moves a connection from queue to queue with each statement. Under load, a queue is never empty.
+  const { default: createQueue } = await import(new URL('queue.js', import.meta.resolve('postgres')).href)
+  const [queue, busy] = [createQueue(), createQueue()]
+  for (const each of [queue, busy]) each.push({})
+  for (let n = 0; n < 1_000_000; n++) {
+    busy.push({})
+    busy.shift()
+  }
+  const timeOf = ({ remove }: { remove (connection: object): void }) => {
+    const times = Array.from({ length: 20 }, () => {
+      const start = performance.now()
+      remove({})
+      return performance.now() - start
+    })
+    return Math.min(...times)
+  }
+  t.equal(busy.length, 1)
+  t.ok(timeOf(busy) < 20 * timeOf(queue), 'a connection is found as fast as in a new queue')
+})
+
 t.test('Without prepared statements, a connection runs one statement at a time', async t => {
   for (const [DATABASE_PREPARE, isSent] of [['true', true], ['false', false]] as const) {
     const config = testConfig({ DATABASE_URL: url, DATABASE_PREPARE, DATABASE_POOL_SIZE: '1' })
