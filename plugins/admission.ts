@@ -118,10 +118,12 @@ export default fp(async app => {
       pending++
       request.timer = setTimeout(fail, seconds * 1000, reply, seconds)
       const run = () => retryConflict(async () => handler.call(this, request, reply))
-      return (admitsItself ? run() : enter(queue, reply, run)).catch(error => {
+      try {
+        return await (admitsItself ? run() : enter(queue, reply, run))
+      } catch (error) {
         // After a timeout, the client already has a response. Fastify would log the refusal, so it is dropped.
         if (!(reply.sent && error instanceof HttpError)) throw error
-      })
+      }
     }
   })
 

@@ -104,7 +104,7 @@ export default fp<CacheOptions>(async (app, { owner, callerOf = reply => new Rep
     const body = await get(key, sql => query(sql, ...args), caller, request.snapshot).catch(error => {
       if (caller.isWaiting) throw error
     })
-    const encoding = body && scope === 'public' && caller.isWaiting ? await encodingFor(request, body) : undefined
+    const encoding = body && scope === 'public' ? await encodingFor(request, body) : undefined
     if (!caller.isWaiting) {
       // The client has gone, but hooks that count requests must see the end of the response.
       if (!this.sent) this.send()
