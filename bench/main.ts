@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import { join } from 'node:path'
 
-import { runMain, StartupError } from '#lib/errors.js'
+import { runMain, StartupError } from '#lib/startup.js'
 import { readOptions } from '../test/options.ts'
 import { startPostgres } from './fixture.ts'
 import { measureLive } from './live.ts'

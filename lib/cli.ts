@@ -4,7 +4,7 @@ import migrate from './cli/migrate.ts'
 import openapi from './cli/openapi.ts'
 import seed from './cli/seed.ts'
 import user from './cli/user.ts'
-import { runMain, StartupError } from './errors.ts'
+import { runMain, StartupError } from './startup.ts'
 
 const COMMANDS: Record<string, (args: string[]) => Promise<void>> = { database, email, migrate, openapi, seed, user }
 

@@ -9,8 +9,8 @@ import { Ajv } from 'ajv'
 
 import { isDatabaseUrl, readDatabaseUrl } from './database-url.ts'
 import { decodeUtf8, isEmail, isSecureUrl, parseMailbox, wasNotUtf8 } from './formats.ts'
-import { StartupError } from './errors.ts'
 import { JWT_SECRET_LENGTH } from './secret-file.ts'
+import { StartupError } from './startup.ts'
 
 export const VERSION: string = createRequire(import.meta.url)('#package.json').version
 

@@ -1,7 +1,7 @@
 import { loadConfig } from './config.ts'
-import { runMain, StartupError } from './errors.ts'
 import { createLogger } from './http/logger.ts'
 import { run } from './shutdown.ts'
+import { runMain, StartupError } from './startup.ts'
 import { shutdownTimeouts } from './timeout.ts'
 
 // Dates in requests without a time zone are in UTC on every server.

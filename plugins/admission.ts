@@ -3,8 +3,8 @@ import fp from 'fastify-plugin'
 
 import { retryConflict } from '../lib/database/conflicts.ts'
 import type { Sql } from '../lib/database/client.ts'
-import { HttpError } from '../lib/errors.ts'
 import { FairQueue } from '../lib/fair-queue.ts'
+import { HttpError } from '../lib/http/errors.ts'
 import { TimeoutError } from '../lib/timeout.ts'
 
 /** Error message if the queue of operations is full. */

@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import { epochsOf } from '../lib/auth/revoked-tokens.ts'
 import snapshotCache, { type SharedRead, ReplyCaller } from '../lib/cache/index.ts'
 import type { Config } from '../lib/config.ts'
-import { RefusedError } from '../lib/errors.ts'
+import { RefusedError } from '../lib/http/errors.ts'
 
 /**
  * The maximum size of a body. For a larger body, the operation fails as declared. Without this limit, the budget would

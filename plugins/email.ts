@@ -2,7 +2,7 @@ import type { onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 import type { PendingQuery, Row } from 'postgres'
 
-import { HttpError } from '../lib/errors.ts'
+import { HttpError } from '../lib/http/errors.ts'
 import { Message, Named, type RefusingHook } from '../lib/schemas.ts'
 import type { TemplateName } from '../lib/email/templates.ts'
 import { type BatchTimes, enqueueBatch } from '../lib/email/batches.ts'

@@ -3,9 +3,9 @@ import fp from 'fastify-plugin'
 import postgres from 'postgres'
 
 import { isRefusal } from '../lib/database/conflicts.ts'
-import { failureOf, HttpError, RefusedError } from '../lib/errors.ts'
 import { FORMATS } from '../lib/formats.ts'
 import { audit } from '../lib/http/audit.ts'
+import { failureOf, HttpError, RefusedError } from '../lib/http/errors.ts'
 
 /** Headers of successes, which are removed from errors. */
 const OF_SUCCESS = ['etag', 'content-disposition', 'content-encoding', 'content-length', 'content-type']

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { errorCodes, type FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { HttpError } from '../lib/errors.ts'
+import { HttpError } from '../lib/http/errors.ts'
 import { isDeeperThan } from '../lib/http/json-depth.ts'
 
 /** Maximum nesting of a body. Deeper JSON could exhaust the stack of later code. */

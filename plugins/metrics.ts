@@ -5,7 +5,7 @@ import fp from 'fastify-plugin'
 
 import { hashingStats } from '../lib/auth/passwords.ts'
 import { VERSION } from '../lib/config.ts'
-import { HttpError } from '../lib/errors.ts'
+import { HttpError } from '../lib/http/errors.ts'
 import { standardOutput } from '../lib/http/log-output.ts'
 import { onEnd } from '../lib/http/request-end.ts'
 import { countPictures } from '../lib/pictures/stored.ts'

@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 
-import { HttpError } from '../lib/errors.ts'
+import { HttpError } from '../lib/http/errors.ts'
 import type { Convert } from '../lib/pictures/convert.ts'
 import { loadConverter } from '../lib/pictures/load-converter.ts'
 import { CANNOT_CONVERT, tooManyUploads } from '../lib/pictures/refusals.ts'

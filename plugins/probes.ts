@@ -1,7 +1,7 @@
 import fp from 'fastify-plugin'
 
 import { assertMigrated } from '../lib/database/migrations.ts'
-import { HttpError } from '../lib/errors.ts'
+import { HttpError } from '../lib/http/errors.ts'
 import { Message } from '../lib/schemas.ts'
 import { withTimeout } from '../lib/timeout.ts'
 

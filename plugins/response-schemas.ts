@@ -1,7 +1,7 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
 
-import { failureOf } from '../lib/errors.ts'
+import { failureOf } from '../lib/http/errors.ts'
 import {
   either, Enum, Message, Named, PlainText, type RefusingHook, ResponseObject, RetryAfter,
 } from '../lib/schemas.ts'

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
-import { StartupError } from '#lib/errors.js'
+import { StartupError } from '#lib/startup.js'
 
 type Parsed<T extends ParseArgsConfig> = ReturnType<typeof parseArgs<T>>
 

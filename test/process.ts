@@ -10,7 +10,7 @@ import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 
 import { variables } from '#lib/config.js'
-import { runMain } from '#lib/errors.js'
+import { runMain } from '#lib/startup.js'
 import { RUN_DIR } from './run.ts'
 import type { Teardown } from './scope.ts'
 

@@ -14,9 +14,9 @@ import { loadConfig, readDotenv } from '#lib/config.js'
 import { formatTime } from '#lib/email/message.js'
 import { isEmailConfigured } from '#lib/email/transport.js'
 import { createLogger } from '#lib/http/logger.js'
-import { runMain, StartupError } from '#lib/errors.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { run } from '#lib/shutdown.js'
+import { runMain, StartupError } from '#lib/startup.js'
 import { shutdownTimeouts } from '#lib/timeout.js'
 
 // As in lib/server.ts.

@@ -5,9 +5,10 @@ import { PLACEHOLDER } from '../auth/passwords.ts'
 import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
 import { untrimmedName } from '../database/columns.ts'
-import { HttpError, StartupError } from '../errors.ts'
 import { releaseMessages } from '../email/messages.ts'
+import { HttpError } from '../http/errors.ts'
 import { isKept } from '../pictures/stored.ts'
+import { StartupError } from '../startup.ts'
 import { assertFound, idOfEmail } from './accounts.ts'
 
 /** Numbers of rows that an erasure deletes, or would delete. */

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
-import { HttpError } from '../errors.ts'
+import { HttpError } from '../http/errors.ts'
 import type { Role } from '../roles.ts'
 
 /** The claims of a token that decide what its user may do. */

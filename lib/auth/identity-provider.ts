@@ -4,8 +4,8 @@ import type { FastifyBaseLogger } from 'fastify'
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 
 import type { Config } from '../config.ts'
-import { RefusedError } from '../errors.ts'
 import { isSecureUrl } from '../formats.ts'
+import { RefusedError } from '../http/errors.ts'
 import { PROVIDER_REQUEST_SECONDS, withTimeout } from '../timeout.ts'
 import type { Endpoints, OAuth2Client } from './oauth2-client.ts'
 

@@ -1,7 +1,7 @@
 import { ZxcvbnFactory } from '@zxcvbn-ts/core'
 import { adjacencyGraphs, dictionary } from '@zxcvbn-ts/language-common'
 
-import { validationError } from '../errors.ts'
+import { validationError } from '../http/errors.ts'
 
 /** Refuses passwords that can be guessed within this number of attempts, including 49,000 common passwords. */
 const COMMON = 50_000

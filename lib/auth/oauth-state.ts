@@ -1,4 +1,4 @@
-import { RefusedError } from '../errors.ts'
+import { RefusedError } from '../http/errors.ts'
 
 /** The `state` parameter, which the identity provider returns unchanged. */
 interface OAuthState {

@@ -3,9 +3,9 @@ import { availableParallelism } from 'node:os'
 
 import argon2 from 'argon2'
 
-import { HttpError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
 import type { Client } from '../http/client-network.ts'
+import { HttpError } from '../http/errors.ts'
 import { Message, Named } from '../schemas.ts'
 
 /** argon2id parameters from OWASP's Password Storage Cheat Sheet: 19 MiB of memory, two passes, one lane. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import type { Sql } from '../database/client.ts'
-import { HttpError } from '../errors.ts'
+import { HttpError } from '../http/errors.ts'
 import { Message, Named, RetryAfter } from '../schemas.ts'
 import { hashSecretToken } from './secret-tokens.ts'
 

@@ -3,8 +3,8 @@ import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { type Config, loadConfig } from '../config.ts'
 import { type Database, type Limits, openDatabase, type Sql } from '../database/client.ts'
 import { assertMigrated } from '../database/migrations.ts'
-import { StartupError } from '../errors.ts'
 import { wasNotUtf8 } from '../formats.ts'
+import { StartupError } from '../startup.ts'
 
 /** An invalid command line. The message names the problem. */
 export class UsageError extends StartupError {

@@ -1,9 +1,9 @@
 import { assertFound, idOfEmail } from '../accounts/accounts.ts'
 import { loadConfig } from '../config.ts'
-import { StartupError } from '../errors.ts'
 import { isText, printableLine } from '../formats.ts'
 import { emailTo, enqueueEmails, type ListedEmail, listEmails, retryEmails, STATES } from '../email/outbox.ts'
 import { isEmailConfigured } from '../email/transport.ts'
+import { StartupError } from '../startup.ts'
 import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
 
 const USAGE = `Usage: npm run email -- COMMAND

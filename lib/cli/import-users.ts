@@ -7,8 +7,8 @@ import { type Role, ROLES } from '../roles.ts'
 import { PLACEHOLDER } from '../auth/passwords.ts'
 import { fromCell, toLine } from '../csv.ts'
 import type { Sql } from '../database/client.ts'
-import { StartupError } from '../errors.ts'
 import { isName, NOT_A_NAME, printableLine, wasNotUtf8 } from '../formats.ts'
+import { StartupError } from '../startup.ts'
 
 const COLUMNS = ['email', 'firstName', 'lastName', 'role', 'club'] as const
 const REQUIRED = COLUMNS.slice(0, 3)

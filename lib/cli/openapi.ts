@@ -3,7 +3,7 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { loadConfig } from '../config.ts'
-import { StartupError } from '../errors.ts'
+import { StartupError } from '../startup.ts'
 import { parseOptions } from './command-line.ts'
 
 const USAGE = `Usage: npm run openapi [-- [FILE] [--check]]

@@ -4,7 +4,7 @@ import type { ReadStream, WriteStream } from 'node:tty'
 import { read } from 'read'
 
 import { isText, wasNotUtf8 } from '../formats.ts'
-import { StartupError } from '../errors.ts'
+import { StartupError } from '../startup.ts'
 
 /** The source of a password: the terminal or a pipe. */
 interface Terminal {

@@ -3,9 +3,10 @@ import postgres from 'postgres'
 
 import type { Config } from '../config.ts'
 import { readDatabaseUrl } from '../database-url.ts'
+import { RefusedError } from '../http/errors.ts'
+import { StartupError } from '../startup.ts'
 import { Connections, IDLE_TIMEOUT_SECONDS } from './connections.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
-import { RefusedError, StartupError } from '../errors.ts'
 import { isUuid } from '../formats.ts'
 
 /** A pool of connections, and the tag that runs a statement on it. */

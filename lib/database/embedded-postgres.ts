@@ -10,7 +10,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import postgres from 'postgres'
 
 import { readOrCreateSecret } from '../secret-file.ts'
-import { StartupError } from '../errors.ts'
+import { StartupError } from '../startup.ts'
 import { RELEASE_SECONDS, TimeoutError, withTimeout } from '../timeout.ts'
 
 const run = promisify(execFile)

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 
-import { failureOf, HttpError } from '../errors.ts'
+import { failureOf, HttpError } from './errors.ts'
 
 /** Events that operators must be able to reconstruct (OWASP ASVS 5.0, 16.3). */
 export type AuditEvent =

@@ -1,4 +1,4 @@
-import { HttpError } from '../errors.ts'
+import { HttpError } from '../http/errors.ts'
 
 /** The media types of pictures that people can upload. */
 export const PICTURE_TYPES = ['image/jpeg', 'image/png', 'image/webp']

@@ -5,7 +5,7 @@ import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 import { untrimmedName } from '../database/columns.ts'
-import { HttpError } from '../errors.ts'
+import { HttpError } from '../http/errors.ts'
 import { serviceUrl } from '../http/service-url.ts'
 import { PUBLIC_URL_REQUIRED } from './refusals.ts'
 

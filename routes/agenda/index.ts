@@ -2,9 +2,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
 
 import { findManagedEvent } from '../../lib/accounts/permissions.ts'
-import { HttpError, validationError } from '../../lib/errors.ts'
 import { parseCursor } from '../../lib/formats.ts'
 import { audit } from '../../lib/http/audit.ts'
+import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { agendaEventQuery, agendaQuery, insertCopies, removeSeat, seatsQuery, setDetails } from './queries.ts'
 import * as schemas from './schemas.ts'
 

@@ -10,7 +10,7 @@ import type { Sql } from '../../lib/database/client.ts'
 import { fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
-import { HttpError, validationError } from '../../lib/errors.ts'
+import { HttpError, validationError } from '../../lib/http/errors.ts'
 import type { Outbox } from '../../plugins/email.ts'
 import { type copy, type get, type list, type listSeats, NOT_ALLOWED, STORED_DETAILS, type update } from './schemas.ts'
 

@@ -7,7 +7,6 @@ import postgres from 'postgres'
 
 import { createAccount, type NewAccount } from '../../lib/accounts/accounts.ts'
 import { auditSignIn, type SignInAttempt } from '../../lib/http/audit.ts'
-import { HttpError, RefusedError } from '../../lib/errors.ts'
 import { type Identity, IdentityProvider } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
@@ -16,6 +15,7 @@ import {
   rememberNetwork,
 } from '../../lib/auth/rate-limits.ts'
 import { emailTo } from '../../lib/email/outbox.ts'
+import { HttpError, RefusedError } from '../../lib/http/errors.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
 import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/timeout.ts'

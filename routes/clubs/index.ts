@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { HttpError, RefusedError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
+import { HttpError, RefusedError } from '../../lib/http/errors.ts'
 import { maxBodyBytes } from '../../plugins/cache.ts'
 import { clubsQuery, insertClub } from './queries.ts'
 import * as schemas from './schemas.ts'

@@ -2,8 +2,8 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
 
 import { findManagedEvent } from '../../lib/accounts/permissions.ts'
-import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
+import { HttpError } from '../../lib/http/errors.ts'
 import {
   deleteEvent, eventsOfMemberQuery, eventsQuery, insertEvent, insertRegistration, registrationsOfEventQuery,
   registrationsOfUserQuery, updateEvent,

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
-import { HttpError } from '../../lib/errors.ts'
+import { HttpError } from '../../lib/http/errors.ts'
 import { serviceUrl } from '../../lib/http/service-url.ts'
 import { blogsFeedQuery, clubCalendarQuery, eventsCalendarQuery, ownCalendarQuery } from './queries.ts'
 import * as schemas from './schemas.ts'

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { HttpError } from '../../lib/errors.ts'
+import { HttpError } from '../../lib/http/errors.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
 import { MAX_LISTS, NOT_A_LIST, TOO_MANY, watch } from './schemas.ts'
 

@@ -12,8 +12,8 @@ import {
 import { findManagedEvent } from '../../lib/accounts/permissions.ts'
 import { readPersonalData } from '../../lib/accounts/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
-import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
+import { HttpError } from '../../lib/http/errors.ts'
 import { knownPicturesUrl, picturesUrl } from '../../lib/pictures/stored.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import {

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { userIdOf } from '../../lib/accounts/permissions.ts'
-import { HttpError } from '../../lib/errors.ts'
 import { audit } from '../../lib/http/audit.ts'
+import { HttpError } from '../../lib/http/errors.ts'
 import {
   countLikes, deleteMentor, insertMentor, likedMentorsQuery, mentorsQuery, toggleLike, updateMentor,
 } from './queries.ts'

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { HttpError } from '../../lib/errors.ts'
+import { HttpError } from '../../lib/http/errors.ts'
 import { SMALL, WEBP } from '../../lib/pictures/stored.ts'
 import { findLargePicture, smallPictureQuery } from './queries.ts'
 import * as schemas from './schemas.ts'

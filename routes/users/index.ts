@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { HttpError } from '../../lib/errors.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
+import { HttpError } from '../../lib/http/errors.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
 import { analyticsQuery, deleteUser, setUserClub, setUserRole, updateUser, usersQuery } from './queries.ts'
 import * as schemas from './schemas.ts'

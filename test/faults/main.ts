@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { runMain } from '#lib/errors.js'
+import { runMain } from '#lib/startup.js'
 import { databaseFaults, type Fault, type Setting } from './database.ts'
 import { instanceFaults } from './instances.ts'
 import { emailFaults } from './email.ts'

@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import { runMain } from '#lib/errors.js'
+import { runMain } from '#lib/startup.js'
 import { readOptions } from '../options.ts'
 import { isInstalled } from '../process.ts'
 import { Scope } from '../scope.ts'

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { type Config, defaultHeldBytes, loadConfig, variables } from '#lib/config.js'
-import { StartupError } from '#lib/errors.js'
+import { StartupError } from '#lib/startup.js'
 import t from '../suite.ts'
 
 /** Loads the configuration of this environment, without a `.env` file unless one is given. */

@@ -1,5 +1,5 @@
 import { readDatabaseUrl } from '#lib/database-url.js'
-import { StartupError } from '#lib/errors.js'
+import { StartupError } from '#lib/startup.js'
 import t from '../suite.ts'
 
 const UNSET = { user: undefined, password: undefined, database: undefined }

@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 
 import { jwtSecretOf, readOrCreateSecret } from '#lib/secret-file.js'
-import { StartupError } from '#lib/errors.js'
+import { StartupError } from '#lib/startup.js'
 import t from '../suite.ts'
 
 /** The message of the StartupError. */

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { errorCodes, type InjectOptions } from 'fastify'
 
-import { HttpError } from '#lib/errors.js'
+import { HttpError } from '#lib/http/errors.js'
 import { createLogger } from '#lib/http/logger.js'
 import { ACCOUNT } from '../fixtures.ts'
 import { inject, make } from '../helper.ts'

@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyError } from 'fastify'
 
-import { HttpError } from '../../../lib/errors.ts'
 import { audit } from '../../../lib/http/audit.ts'
+import { HttpError } from '../../../lib/http/errors.ts'
 import { NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge } from '../../../lib/pictures/refusals.ts'
 import { knownPicturesUrl } from '../../../lib/pictures/stored.ts'
 import { CONVERSION_SECONDS } from '../../../lib/timeout.ts'

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { HttpError } from '../../../lib/errors.ts'
+import { HttpError } from '../../../lib/http/errors.ts'
 import { seatsOfUserQuery, setComing } from './queries.ts'
 import * as schemas from './schemas.ts'
 

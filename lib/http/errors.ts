@@ -1,5 +1,3 @@
-import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
-
 import type { FastifyContextConfig } from 'fastify'
 
 declare module 'fastify' {
@@ -53,41 +51,4 @@ export const validationError = (path: string, message: string) =>
  */
 export class RefusedError extends Error {
   override name = 'RefusedError'
-}
-
-/**
- * Prevents the service or a command from starting, for example an invalid variable, an unreachable database or a used
- * port. A person can fix the cause, so the message is printed without a stack trace.
- */
-export class StartupError extends Error {
-  override name = 'StartupError'
-}
-
-/**
- * Time to try one IP address of a host before the next. With Node's 250 ms, distant servers would be unreachable if
- * their other IP addresses do not respond.
- */
-const ATTEMPT_MS = 2000
-
-/**
- * Runs an entry point. For a StartupError, and for an error of PostgreSQL that an operator can fix, prints the message.
- * For any other error, prints the stack trace. Both set the exit code 1.
- */
-export async function runMain (main: () => Promise<void>) {
-  setDefaultAutoSelectFamilyAttemptTimeout(ATTEMPT_MS)
-  try {
-    await main()
-  } catch (error) {
-    console.error(describeFailure(error))
-    process.exitCode = 1
-  }
-}
-
-/** SQLSTATEs that an operator can fix: missing rights, missing resources such as disk space, and a stopped server. */
-const FOR_OPERATORS = /^(42501|53|57P)/
-
-function describeFailure (error: unknown) {
-  if (error instanceof StartupError) return error.message
-  const { code, message } = error as NodeJS.ErrnoException
-  return FOR_OPERATORS.test(String(code)) ? `PostgreSQL: ${message}` : error
 }
