@@ -2,7 +2,7 @@ import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 import { eventColumns, excerpt, registrationCount } from '../database/columns.ts'
-import { DURATION } from '../icalendar.ts'
+import { DURATION } from './icalendar.ts'
 
 /** SQL join: the details of each event, or nulls. LIMIT makes PostgreSQL look them up instead of reading the table. */
 export const withDetails = (sql: Sql | TransactionSql) => sql`
@@ -42,7 +42,7 @@ export const agendaColumns = (sql: Sql) => sql`
   CASE WHEN capacity IS NOT NULL THEN greatest(capacity - registered + declined, 0) END AS "seatsLeft"
 `
 
-/** An event with its club for calendars, see lib/icalendar.ts. Needs `clubs` and `withDetails`. */
+/** An event with its club for calendars, see icalendar.ts. Needs `clubs` and `withDetails`. */
 export const calendarColumns = (sql: Sql) => sql`
   events.id, title, ${excerpt(sql, sql`events.description`)} AS description, iso8601(date) AS date,
   iso8601(events.created_at) AS "createdAt", iso8601(events.updated_at) AS "updatedAt", clubs.name AS club, sequence,

@@ -2,12 +2,12 @@ import type { FastifyBaseLogger } from 'fastify'
 import postgres from 'postgres'
 
 import type { Config } from '../config.ts'
-import { readDatabaseUrl } from '../database-url.ts'
+import { isUuid } from '../formats.ts'
 import { RefusedError } from '../http/errors.ts'
 import { StartupError } from '../startup.ts'
 import { Connections, IDLE_TIMEOUT_SECONDS } from './connections.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
-import { isUuid } from '../formats.ts'
+import { readDatabaseUrl } from './url.ts'
 
 /** A pool of connections, and the tag that runs a statement on it. */
 export type Sql = postgres.Sql

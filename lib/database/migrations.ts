@@ -10,7 +10,7 @@ import type { Client, DatabaseError } from 'pg'
 import type { Config } from '../config.ts'
 import { StartupError } from '../startup.ts'
 import type { Database, Sql } from './client.ts'
-import { readDatabaseUrl } from '../database-url.ts'
+import { readDatabaseUrl } from './url.ts'
 
 /** The folder of the SQL files, next to package.json. */
 const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#package.json')))

@@ -1,6 +1,6 @@
 import { calendarColumns, withDetails } from '../agenda/details.ts'
+import { type CalendarEvent, type CalendarMethod, writeInvitation } from '../agenda/icalendar.ts'
 import { placeInLine, type Seat, withSeat } from '../agenda/seats.ts'
-import { type CalendarEvent, type CalendarMethod, writeInvitation } from '../icalendar.ts'
 import type { ClaimedEmail, Content, Context } from './message.ts'
 
 /** An event that an email is about. */

@@ -1,9 +1,9 @@
+import { calendarColumns, withDetails } from '../../lib/agenda/details.ts'
+import type { CalendarEvent } from '../../lib/agenda/icalendar.ts'
+import { withSeat } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { calendarColumns, withDetails } from '../../lib/agenda/details.ts'
-import { withSeat } from '../../lib/agenda/seats.ts'
 import { excerpt, untrimmedName } from '../../lib/database/columns.ts'
-import type { CalendarEvent } from '../../lib/icalendar.ts'
 import { atom, type FeedBlog } from './atom.ts'
 import { icalendar } from './icalendar.ts'
 

@@ -1,6 +1,6 @@
+import { type CalendarEvent, isOver } from '../../agenda/icalendar.ts'
 import { untrimmedName } from '../../database/columns.ts'
 import { printable } from '../../formats.ts'
-import { type CalendarEvent, isOver } from '../../icalendar.ts'
 import {
   announcedOf, calendarOf, describeSeat, type EmailedEvent, findAnnounced, findEventOf, type KnownEvent, linkTo,
   type ToldSeat, wasTold,

@@ -1,6 +1,6 @@
-import { readDatabaseUrl } from '#lib/database-url.js'
+import { readDatabaseUrl } from '#lib/database/url.js'
 import { StartupError } from '#lib/startup.js'
-import t from '../suite.ts'
+import t from '../../suite.ts'
 
 const UNSET = { user: undefined, password: undefined, database: undefined }
 const DEFAULTS = {
