@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { epochsOf } from '../lib/auth/revoked-tokens.ts'
-import snapshotCache, { type SharedRead, ReplyCaller } from '../lib/cache/index.ts'
+import snapshotCache, { type Caller, type SharedRead } from '../lib/cache/index.ts'
 import type { Config } from '../lib/config.ts'
 import { RefusedError } from '../lib/http/errors.ts'
 
@@ -13,30 +13,31 @@ import { RefusedError } from '../lib/http/errors.ts'
 export const maxBodyBytes = ({ MAX_HELD_BYTES }: Config) => Math.floor(MAX_HELD_BYTES / 2)
 
 /** A reply that reads through the cache: in the queues of admission, and within the memory budget. */
-class LimitedCaller extends ReplyCaller {
+class LimitedCaller implements Caller {
   readonly #app: FastifyInstance
-  readonly #request: FastifyReply['request']
+  readonly #reply: FastifyReply
 
   constructor (app: FastifyInstance, reply: FastifyReply) {
-    super(reply)
     this.#app = app
-    this.#request = reply.request
+    this.#reply = reply
   }
 
-  override admit<T> (read: SharedRead<T>) {
-    return this.#queueOf(read).run(this.#request, read.run, read.isWanted)
+  get isWaiting () { return this.#reply.isAwaited() }
+
+  admit<T> (read: SharedRead<T>) {
+    return this.#queueOf(read).run(this.#reply.request, read.run, read.isWanted)
   }
 
-  override join (read: SharedRead<unknown>) {
-    this.#queueOf(read).join(this.#request, read.run)
+  join (read: SharedRead<unknown>) {
+    this.#queueOf(read).join(this.#reply.request, read.run)
   }
 
-  override hold (body: { readonly length: number }, bytes: number) {
+  hold (body: { readonly length: number }, bytes: number) {
     const { budget, config } = this.#app
     if (body.length > maxBodyBytes(config)) {
       throw new RefusedError('The response exceeds half of MAX_HELD_BYTES')
     }
-    this.#request.held!.shared = body
+    this.#reply.request.held!.shared = body
     budget.add(bytes)
   }
 

@@ -4,7 +4,7 @@ import type { RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { PostgresError, Sql } from 'postgres'
 
-import { type CachedQuery, type SharedRead, UnlimitedCaller } from '../lib/cache/index.ts'
+import type { CachedQuery, Caller, SharedRead } from '../lib/cache/index.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
 import type { FairQueue } from '../lib/fair-queue.ts'
 import { type ListName, LiveLists } from '../lib/live/live-lists.ts'
@@ -27,30 +27,32 @@ declare module 'fastify' {
 }
 
 /** Stands for all clients that watch a list, as one caller of its read. The read waits in the queue of lists. */
-class Watchers extends UnlimitedCaller {
+class Watchers implements Caller {
   readonly #queue: FairQueue
   readonly #network: string
   readonly #isWanted: () => boolean
   #read: SharedRead<unknown> | undefined
 
   constructor (queue: FairQueue, network: string, isWanted: () => boolean) {
-    super()
     this.#queue = queue
     this.#network = network
     this.#isWanted = isWanted
   }
 
-  override get isWaiting () { return this.#isWanted() }
+  get isWaiting () { return this.#isWanted() }
 
-  override admit<T> (read: SharedRead<T>) {
+  admit<T> (read: SharedRead<T>) {
     this.#read = read
     return this.#queue.run({ network: this.#network }, read.run, read.isWanted)
   }
 
-  override join (read: SharedRead<unknown>) {
+  join (read: SharedRead<unknown>) {
     this.#read = read
     this.joinAs(this.#network)
   }
+
+  /** No client holds the body, because only its entity tag is sent. */
+  hold () {}
 
   /** Tells that a client of this network also waits for the read. */
   joinAs (network: string) {

@@ -8,11 +8,11 @@ import type { Sql } from 'postgres'
 
 import { type CachedBody, type Chunks, type Encoding, ENCODINGS, type Sendable } from './cached-body.ts'
 import type { CachedQuery } from './cached-query.ts'
-import { type Caller, UnlimitedCaller } from './single-flight.ts'
+import { type Caller, unlimitedCaller } from './caller.ts'
 import { type CacheCounts, createSnapshotCache, type Snapshot, type SnapshotCacheOptions } from './snapshot-cache.ts'
 
 export type { Body, BodyFormat, CachedQuery } from './cached-query.ts'
-export { type Caller, type SharedRead, UnlimitedCaller } from './single-flight.ts'
+export { type Caller, type SharedRead, unlimitedCaller } from './caller.ts'
 export type { CacheCounts } from './snapshot-cache.ts'
 
 declare module 'fastify' {
@@ -75,7 +75,7 @@ export interface CacheOptions extends SnapshotCacheOptions {
 const MIN_COMPRESSED = 1024
 
 /** Adds `reply.sendCached`, which sends responses from a cache that is never stale. See docs/design/cache.md. */
-export default fp<CacheOptions>(async (app, { owner, callerOf = reply => new ReplyCaller(reply), ...options }) => {
+export default fp<CacheOptions>(async (app, { owner, callerOf = unlimitedCaller, ...options }) => {
   const { readSnapshot, get, counts, bytes } = createSnapshotCache(options)
   const negotiator = new Negotiator({ supportedValues: ENCODINGS })
 
@@ -174,17 +174,4 @@ async function * inTurns (chunks: Chunks) {
     yield chunk
     await setImmediate()
   }
-}
-
-/** A reply as a caller of reads, without limits. */
-export class ReplyCaller extends UnlimitedCaller {
-  readonly #reply: FastifyReply
-
-  constructor (reply: FastifyReply) {
-    super()
-    this.#reply = reply
-  }
-
-  /** Whether a response can still be sent: it has not timed out and its connection is open. */
-  override get isWaiting () { return !this.#reply.sent && !this.#reply.request.socket.destroyed }
 }

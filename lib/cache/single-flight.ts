@@ -1,40 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** A request for a body. A read needs to know nothing else about it. */
-export interface Caller {
-  /** Whether its client still waits for the body. */
-  readonly isWaiting: boolean
-  /** Runs the read after admission. Rejects if admission refuses it. */
-  admit<T> (read: SharedRead<T>): Promise<T>
-  /** Tells that this caller also waits for the admission of the read, which may then come sooner. */
-  join (read: SharedRead<unknown>): void
-  /**
-   * Tells that this caller holds the body, perhaps together with others, and that the body has grown by `bytes`. If
-   * several callers hold the body, one of them gets the bytes, and the others get 0. Throws if the body is too large,
-   * which fails its read.
-   */
-  hold (body: { readonly length: number }, bytes: number): void
-}
-
-/** A caller that waits for any time, without limits. */
-export class UnlimitedCaller implements Caller {
-  get isWaiting () { return true }
-
-  admit<T> ({ run }: SharedRead<T>) { return run() }
-
-  join (_read: SharedRead<unknown>) {}
-
-  hold (_body: { readonly length: number }, _bytes: number) {}
-}
-
-/** A read that several callers share. Its admission decides once for all of them. */
-export interface SharedRead<T> {
-  /** Whether it reads a list. */
-  readonly isList: boolean
-  run (this: void): Promise<T>
-  /** Tells whether any of its callers still waits. */
-  isWanted (this: void): boolean
-}
+import type { Caller, SharedRead } from './caller.ts'
 
 /** A read that grows a body. */
 export interface Growing {

@@ -5,7 +5,8 @@ import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { CachedBody, type Chunks, hashChunks } from './cached-body.ts'
 import { type CachedQuery, readBody } from './cached-query.ts'
-import { type Caller, type Growing, singleFlight } from './single-flight.ts'
+import type { Caller } from './caller.ts'
+import { type Growing, singleFlight } from './single-flight.ts'
 
 /** A snapshot of the primary. */
 export interface Snapshot {

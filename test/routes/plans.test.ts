@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 import * as accounts from '#lib/accounts/accounts.js'
 import { PLANNING, type Sql } from '#lib/database/client.js'
 import type { CachedQuery } from '#lib/cache/index.js'
-import { UnlimitedCaller } from '#lib/cache/single-flight.js'
+import { unlimitedCaller } from '#lib/cache/caller.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import { createAccountLink } from '#lib/email/account-links.js'
 import * as revokedTokens from '#lib/auth/revoked-tokens.js'
@@ -132,7 +132,7 @@ const outbox = {
 
 /** Runs a cached query. The cache is too small for any entry. */
 const cache = createSnapshotCache({ sql, shortSql: sql, maxBytes: 1 })
-const read = (query: CachedQuery<any>) => cache.get('', () => query, new UnlimitedCaller())
+const read = (query: CachedQuery<any>) => cache.get('', () => query, unlimitedCaller())
 
 /** Statements that read or write single rows, or one page, and that no operation in test/operations.ts sends. */
 const others: Record<string, () => Promise<unknown>> = {

@@ -7,7 +7,7 @@ import Fastify from 'fastify'
 import postgres, { type Sql } from 'postgres'
 
 import snapshotCache, {
-  type CacheOptions, type CachedQuery, type Caller, type SharedRead, ReplyCaller,
+  type CacheOptions, type CachedQuery, type Caller, type SharedRead, unlimitedCaller,
 } from '#lib/cache/index.js'
 import { PostgresServer } from '../../postgres-server.ts'
 import t, { type Test } from '../../suite.ts'
@@ -31,7 +31,7 @@ const countQuery = (sql: Sql, author: string | undefined): CachedQuery<{ count: 
 
 /** Makes replies callers that differ from unlimited callers. */
 const callersThat = (changes: Partial<Caller>): Partial<CacheOptions> => ({
-  callerOf: reply => Object.assign(new ReplyCaller(reply), changes),
+  callerOf: reply => Object.assign(unlimitedCaller(reply), changes),
 })
 
 interface Request {

@@ -2,11 +2,12 @@ import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-import { type Read, type SharedRead, singleFlight, UnlimitedCaller } from '#lib/cache/single-flight.js'
+import { type SharedRead, unlimitedCaller } from '#lib/cache/caller.js'
+import { type Read, singleFlight } from '#lib/cache/single-flight.js'
 import { FairQueue } from '#lib/fair-queue.js'
 import t from '../../suite.ts'
 
-const ALONE = new UnlimitedCaller()
+const ALONE = unlimitedCaller()
 const list = <T>(run: Read<T>['run']) => (): Read<T> => ({ isList: true, run })
 
 /** Starts reads that end when `finish` is called, in the order in which they began. */
@@ -47,13 +48,14 @@ t.test('A caller without limits shares a read that waits for admission', async t
   const share = singleFlight<string>()
   let open = () => {}
   const opened = new Promise<void>(resolve => { open = resolve })
-  class Late extends UnlimitedCaller {
-    override async admit<T> (read: SharedRead<T>) {
+  const late = {
+    ...ALONE,
+    async admit<T> (read: SharedRead<T>) {
       await opened
       return read.run()
-    }
+    },
   }
-  const first = share('a', list(async () => 'one'), new Late())
+  const first = share('a', list(async () => 'one'), late)
   await settle()
   const second = share('a', list(async () => 'two'), ALONE)
   open()

@@ -1,0 +1,36 @@
+import type { FastifyReply } from 'fastify'
+
+/** A request for a body. A read needs to know nothing else about it. */
+export interface Caller {
+  /** Whether its client still waits for the body. */
+  readonly isWaiting: boolean
+  /** Runs the read after admission. Rejects if admission refuses it. */
+  admit<T> (read: SharedRead<T>): Promise<T>
+  /** Tells that this caller also waits for the admission of the read, which may then come sooner. */
+  join (read: SharedRead<unknown>): void
+  /**
+   * Tells that this caller holds the body, perhaps together with others, and that the body has grown by `bytes`. If
+   * several callers hold the body, one of them gets the bytes, and the others get 0. Throws if the body is too large,
+   * which fails its read.
+   */
+  hold (body: { readonly length: number }, bytes: number): void
+}
+
+/** A read that several callers share. Its admission decides once for all of them. */
+export interface SharedRead<T> {
+  /** Whether it reads a list. */
+  readonly isList: boolean
+  run (this: void): Promise<T>
+  /** Tells whether any of its callers still waits. */
+  isWanted (this: void): boolean
+}
+
+/** Returns a caller without limits. It waits while its reply can be sent, or for any time without a reply. */
+export function unlimitedCaller (reply?: FastifyReply): Caller {
+  return {
+    get isWaiting () { return !reply?.sent && !reply?.request.socket.destroyed },
+    admit: ({ run }) => run(),
+    join () {},
+    hold () {},
+  }
+}
