@@ -1,13 +1,15 @@
 import { FastifyOtelInstrumentation } from '@fastify/otel'
-import { context, propagation, SpanStatusCode, trace } from '@opentelemetry/api'
+import { context, propagation, trace } from '@opentelemetry/api'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
-import type { FastifyBaseLogger, FastifyInstance } from 'fastify'
+import type { FastifyBaseLogger } from 'fastify'
 
-import { VERSION } from './config.ts'
-import { pathOf } from './http/logger.ts'
-import { SPANS_SECONDS, withTimeout } from './timeout.ts'
+import { VERSION } from '../config.ts'
+import { SPANS_SECONDS, withTimeout } from '../timeout.ts'
+import { pathOf } from './logger.ts'
+
+type Log = Pick<FastifyBaseLogger, 'info' | 'warn'>
 
 /** Probes and scrapes come all the time: their spans would only hide others. */
 const UNTRACED = new Set(['/livez', '/readyz', '/metrics'])
@@ -15,16 +17,16 @@ const UNTRACED = new Set(['/livez', '/readyz', '/metrics'])
 /**
  * Turns on OpenTelemetry: sends spans of requests in batches to the collector at `endpoint` (OTLP over HTTP, as JSON).
  * The SDK reads the other OpenTelemetry variables from the environment, for example the sampler and the batch size. If
- * the collector is unavailable, spans are lost and one line is logged. The remaining spans are sent when the service
- * closes. A process has one tracer.
+ * the collector is unavailable, spans are lost and one line is logged. `stop` sends the remaining spans. A process has
+ * one tracer.
  */
-export async function startTracing (app: FastifyInstance, endpoint: string) {
+export function startOpenTelemetry (endpoint: string, log: Log) {
   const provider = new NodeTracerProvider({
     // OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME take precedence.
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'community-platform', 'service.version': VERSION }))
       .merge(detectResources({ detectors: [envDetector] })),
-    spanProcessors: [new BatchSpanProcessor(createExporter(endpoint, app.log))],
+    spanProcessors: [new BatchSpanProcessor(createExporter(endpoint, log))],
   })
   provider.register()
 
@@ -45,22 +47,17 @@ export async function startTracing (app: FastifyInstance, endpoint: string) {
   })
   instrumentation.setTracerProvider(provider)
 
-  app.decorateRequest('span', null)
-  await app.register(instrumentation.plugin())
-  app.addHook('onSend', (request, { statusCode }, _payload, done) => {
-    // The instrumentation marks every error as a failure of the service, but these are errors of the client.
-    if (statusCode >= 400 && statusCode < 500) request.opentelemetry().span?.setStatus({ code: SpanStatusCode.OK })
-    done()
-  })
-  app.addHook('onClose', async () => {
-    await withTimeout(provider.shutdown(), SPANS_SECONDS)
-      .catch(err => app.log.warn({ err }, 'The last spans were lost'))
-    for (const api of [trace, context, propagation]) api.disable()
-  })
+  return {
+    plugin: instrumentation.plugin(),
+    async stop () {
+      await withTimeout(provider.shutdown(), SPANS_SECONDS).catch(err => log.warn({ err }, 'The last spans were lost'))
+      for (const api of [trace, context, propagation]) api.disable()
+    },
+  }
 }
 
 /** Creates an exporter that logs when the collector becomes unavailable and available again. */
-function createExporter (endpoint: string, log: Pick<FastifyBaseLogger, 'info' | 'warn'>) {
+function createExporter (endpoint: string, log: Log) {
   const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` })
   const send = exporter.export.bind(exporter)
   let isAway = false
