@@ -44,23 +44,30 @@ export async function startFresh () {
   /** Opens every page before each write, and the last in a second tab, so that the browser has the old lists. */
   async function play (t: Test, page: Page, writes: Write[]) {
     const second = await page.context().newPage()
+    /** The texts of the pages that were opened since the last write. */
+    let texts = new Map<string, string>()
     for (const { name, at, act, shown } of writes) {
+      const check = (text: string, words: RegExp | [RegExp], what: string) => Array.isArray(words)
+        ? t.notMatch(text, words[0], `${what} after: ${name}`)
+        : t.match(text, words, `${what} after: ${name}`)
       const pages = Object.entries(shown)
       const [last, lastWords] = pages.at(-1)!
-      await open(second, last)
+      if (second.url() !== origin + last) await open(second, last)
       for (const [path, words] of pages) {
-        const text = await open(page, path)
+        const text = texts.get(path) ?? await open(page, path)
         if (Array.isArray(words)) t.match(text, words[0], `${path} before: ${name}`)
         else t.notMatch(text, words, `${path} before: ${name}`)
       }
       await open(page, at)
       await act(page)
-      const check = (text: string, words: RegExp | [RegExp], what: string) => Array.isArray(words)
-        ? t.notMatch(text, words[0], `${what} after: ${name}`)
-        : t.match(text, words, `${what} after: ${name}`)
       check(await goBackTo(page, last), lastWords, `Back to ${last}`)
       check(await open(second, last), lastWords, `${last} in the second tab`)
-      for (const [path, words] of pages) check(await open(page, path), words, path)
+      texts = new Map()
+      for (const [path, words] of pages) {
+        const text = await open(page, path)
+        check(text, words, path)
+        texts.set(path, text)
+      }
     }
     await second.close()
   }
