@@ -57,17 +57,17 @@ export async function make (t: Teardown, variables: NodeJS.Dict<string> = {}, lo
   return { app }
 }
 
+/** Variables that configure email. SMTP_URL leads to a closed port. */
+export const MAIL = {
+  SMTP_URL: 'smtp://127.0.0.1:9', MAIL_FROM: 'community@example.org', FRONTEND_URL: 'https://app.example.org',
+}
+
 /** Builds the service, ready for `inject`, as `make` does. Responses are recorded. */
 export async function build (t: Teardown, variables?: NodeJS.Dict<string>, logger?: Logger) {
   const { app } = await make(t, variables, logger)
   recordResponses(app)
   await app.ready()
   return app
-}
-
-/** Variables that configure email. SMTP_URL leads to a closed port. */
-export const MAIL = {
-  SMTP_URL: 'smtp://127.0.0.1:9', MAIL_FROM: 'community@example.org', FRONTEND_URL: 'https://app.example.org',
 }
 
 /** The same with its routes except HEAD, which Fastify adds, and OPTIONS. */

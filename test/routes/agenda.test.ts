@@ -134,7 +134,7 @@ t.test('GET /agenda/:id shows the public details, of past events too', async t =
   const { onlineUrl, ...known } = managed
   t.strictSame(shown, { ...known, hasOnlineUrl: true, registrationCount: 1, comingCount: 1, seatsLeft: 1 })
   const [listed] = (await inject(app, 'GET', '/events?limit=1&sort=asc')).json().events
-  t.strictSame(Object.keys(listed).length, 9, 'the contract has no other field')
+  t.strictSame(Object.keys(listed).filter(field => field in details), [], 'the contract has no details')
 })
 
 t.test('PUT /agenda/:id', async t => {
