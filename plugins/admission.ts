@@ -1,10 +1,11 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { retryConflict } from '../lib/database/conflicts.ts'
 import type { Sql } from '../lib/database/client.ts'
 import { FairQueue } from '../lib/fair-queue.ts'
 import { HttpError } from '../lib/http/errors.ts'
+import { tooManyUploads } from '../lib/pictures/refusals.ts'
 import { TimeoutError } from '../lib/timeout.ts'
 
 /** Error message if the queue of operations is full. */
@@ -21,8 +22,7 @@ declare module 'fastify' {
       operations: FairQueue
       lists: FairQueue
       outside: FairQueue
-      /** Of the plugin pictures. */
-      pictures?: FairQueue
+      pictures: FairQueue
     }
   }
 
@@ -56,7 +56,7 @@ declare module 'fastify' {
 /** Parallel operations per connection of the pool. The driver pipelines their statements, which halves their cost. */
 const PER_CONNECTION = 8
 
-/** Time after a request for which the other networks leave half of the places to its network. */
+/** For this time after a request, other networks leave half of the places free for the network that sent it. */
 const RESERVED_MS = 1000
 
 /** Interval at which the queues drop operations whose clients have gone. */
@@ -68,10 +68,12 @@ const CHECK_INTERVAL_MS = 100
  *
  * - Operations wait in a queue that is fair by network. When MAX_REQUESTS operations wait, the network with the most of
  *   them gets a 503.
- * - An operation that holds a place of one queue never waits for a different queue. So handlers that read lists hold no
- *   place: they admit each of their reads, as cached reads do. A hit reads nothing, and does not wait.
- * - After DATABASE_TIMEOUT, an operation fails with its declared error. If it is still waiting then, or if its client
- *   has gone, it never runs. Fastify's `handlerTimeout` is not suitable, because it begins before the body has arrived.
+ * - An operation that holds a place of the database, in the queue of operations or lists, never waits for a different
+ *   queue. So handlers that read lists hold no place: they admit each of their reads, as cached reads do. A hit reads
+ *   nothing, and does not wait.
+ * - After DATABASE_TIMEOUT and the additional seconds of its route, an operation fails with its declared error. If it
+ *   still waits then, or if its client has gone, it never runs. Fastify's `handlerTimeout` is not suitable, because it
+ *   begins before the body has arrived.
  * - An operation counts as running until its handler has ended, even after a timeout, because its statements may still
  *   wait in the driver. An `onRoute` hook wraps the handler, because a `preHandler` cannot see its end.
  * - A handler runs a second time after a deadlock or a serialization failure. What its other statements have written is
@@ -80,21 +82,29 @@ const CHECK_INTERVAL_MS = 100
  * A stop waits until every operation has responded.
  */
 export default fp(async app => {
-  const { DATABASE_POOL_SIZE, DATABASE_TIMEOUT, MAX_REQUESTS } = app.config
+  const { DATABASE_POOL_SIZE, DATABASE_TIMEOUT, MAX_REQUESTS, REQUEST_TIMEOUT } = app.config
   const createQueue = (concurrency: number) =>
     new FairQueue({ concurrency, maxLength: MAX_REQUESTS, reservedMs: RESERVED_MS, createError: overloaded })
+  /** Without a queue, the driver would run statements in their order, so a flood would delay those of all networks. */
   const operations = createQueue(PER_CONNECTION * DATABASE_POOL_SIZE)
   /** Without a queue of their own, lists that read for seconds would take the connections of short operations. */
   const lists = createQueue(Math.ceil(DATABASE_POOL_SIZE / 4))
   /**
-   * Operations that also wait for a password or the identity provider. In the queue of operations, they
-   * would hold places of the database while they wait. Without a queue, 6,000 sign-ins that waited for a provider that
-   * did not answer ended a process with 256 MB of memory.
+   * Operations that also wait for a password or the identity provider. In the queue of operations, they would hold
+   * places of the database while they wait. So their statements take no place. Without a
+   * queue, 6,000 sign-ins that waited for a provider that did not answer ended a process with 256 MB of memory.
    */
   const outside = createQueue(MAX_REQUESTS)
+  /**
+   * Uploads of pictures. Each runs whole in its turn, because a conversion may need more memory than everything else in
+   * the process. Its statements wait for a place of operations, whose holders never wait for this queue.
+   */
+  const pictures = new FairQueue({
+    concurrency: 1, maxLength: MAX_REQUESTS, maxWaitMs: REQUEST_TIMEOUT * 1000, createError: tooManyUploads,
+  })
   let pending = 0
   let onIdle = () => {}
-  const queues: FastifyInstance['queues'] = { operations, lists, outside }
+  const queues = { operations, lists, outside, pictures }
   app.decorate('queues', queues)
   app.decorateRequest('timer', null)
   app.decorateReply('isAwaited', function () { return !this.raw.writableEnded && !this.request.socket.destroyed })
@@ -137,7 +147,8 @@ export default fp(async app => {
     done()
   })
 
-  // Connections are closed, but operations whose clients have gone may still run. The database closes after them.
+  // Connections are closed, but operations whose clients have gone may still run. The database closes after them, or
+  // after their time.
   app.addHook('onClose', async () => {
     if (pending > 0) await new Promise<void>(resolve => { onIdle = resolve })
     clearInterval(timer)

@@ -1,7 +1,6 @@
 import fp from 'fastify-plugin'
 
 import { HttpError } from '../lib/http/errors.ts'
-import type { Convert } from '../lib/pictures/convert.ts'
 import { loadConverter } from '../lib/pictures/load-converter.ts'
 import { CANNOT_CONVERT, tooManyUploads } from '../lib/pictures/refusals.ts'
 import { createPictureStore, type StoredPicture } from '../lib/pictures/store.ts'
@@ -23,20 +22,17 @@ declare module 'fastify' {
  * for a queue.
  */
 export default fp(async app => {
-  let convert: Convert | undefined
-  try {
-    convert = await loadConverter()
-  } catch (error) {
-    app.log.warn(`Uploads of pictures get a 501, because ${(error as Error).message}`)
-  }
+  const convert = await loadConverter().catch(error => {
+    app.log.warn(`Uploads of pictures get a 501, because ${error.message}`)
+  })
 
   app.decorate('assertUpload', async request => {
     if (!convert) throw new HttpError(501, CANNOT_CONVERT)
     if (app.budget.isFullFor(request)) throw tooManyUploads()
   })
 
-  const store = createPictureStore(app.sql, app.config, (...picture) => convert!(...picture))
-  app.queues.pictures = store.queue
+  // `assertUpload` refuses uploads without `convert`.
+  const store = createPictureStore(app.queues.pictures, app.config, convert!)
   app.decorate('storePicture', (reply, bytes) => store.storePicture({
     bytes,
     userId: reply.request.user.id,
@@ -45,4 +41,4 @@ export default fp(async app => {
     admit: work => reply.admit(work),
   }))
   app.addHook('preClose', async () => store.endWaits())
-}, { name: 'pictures', dependencies: ['admission', 'budget', 'database', 'network'] })
+}, { name: 'pictures', dependencies: ['admission', 'budget'] })

@@ -2,7 +2,7 @@ import type { TransactionSql } from 'postgres'
 
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
-import { FairQueue } from '../fair-queue.ts'
+import type { FairQueue } from '../fair-queue.ts'
 import type { Client } from '../http/client-network.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Convert, Picture } from './convert.ts'
@@ -17,7 +17,7 @@ export interface Upload {
   /** Tells whether the client waits for the response. */
   isWanted (): boolean
   /** Runs statements after admission. */
-  admit<T> (work: () => Promise<T>): Promise<T>
+  admit<T> (work: (sql: Sql) => Promise<T>): Promise<T>
 }
 
 /** A picture without its URL, which depends on the URL of the service. */
@@ -34,23 +34,12 @@ interface Quota {
   bytes: number
 }
 
-/** Creates a function that stores uploads, their queue for `convert`, and a function that ends their waits. */
-export function createPictureStore (sql: Sql, config: Config, convert: Convert) {
-  const { MAX_PICTURE_BYTES, MAX_REQUESTS, REQUEST_TIMEOUT } = config
+/** Creates a function that stores uploads one after the other in this queue, and a function that ends their waits. */
+export function createPictureStore (queue: FairQueue, config: Config, convert: Convert) {
   const quota = { count: config.PICTURES_PER_USER, bytes: config.PICTURE_MB_PER_USER * 1_000_000 }
   let isStopping = false
-  /**
-   * Runs one conversion at a time, which may need more memory than everything else in the process. Its statements wait
-   * for a place of the database, whose holders never wait for this queue. An upload waits for at most REQUEST_TIMEOUT.
-   */
-  const queue = new FairQueue({
-    concurrency: 1,
-    maxLength: MAX_REQUESTS,
-    maxWaitMs: REQUEST_TIMEOUT * 1000,
-    createError: tooManyUploads,
-  })
 
-  return { storePicture, queue, endWaits }
+  return { storePicture, endWaits }
 
   /**
    * Converts and stores a picture. Rejects with 401 for an unknown user, 409 beyond the quota, 503 if the wait ends,
@@ -59,14 +48,14 @@ export function createPictureStore (sql: Sql, config: Config, convert: Convert) 
   async function storePicture ({ bytes, userId, client, isWanted, admit }: Upload): Promise<StoredPicture> {
     const isNeeded = () => isWanted() && !isStopping
     return queue.run(client, async () => {
-      await admit(async () => {
+      await admit(async sql => {
         await deleteUnusedPictures(sql, userId)
         // Otherwise, uploads beyond the quota would cost a conversion each.
         await assertRoom(sql, userId, quota, 1)
       })
       if (!isNeeded()) throw tooManyUploads()
-      const picture = await convert(bytes, MAX_PICTURE_BYTES)
-      return admit(() => insertPicture(sql, userId, picture, quota))
+      const picture = await convert(bytes, config.MAX_PICTURE_BYTES)
+      return admit(sql => insertPicture(sql, userId, picture, quota))
     }, isNeeded)
   }
 
@@ -78,7 +67,7 @@ export function createPictureStore (sql: Sql, config: Config, convert: Convert) 
 }
 
 /** Stores a picture. Rejects with 401 for an unknown user, and 409 beyond the quota. */
-export function insertPicture (
+function insertPicture (
   sql: Sql, userId: string, { large, small, width, height }: Picture, quota: Quota
 ): Promise<StoredPicture> {
   return sql.begin(async transaction => {

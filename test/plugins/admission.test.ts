@@ -100,7 +100,7 @@ function fillLists ({ queues: { lists } }: FastifyInstance) {
   return end
 }
 
-t.test('No operation holds a place while it waits for a different queue', async t => {
+t.test('No operation holds a place of the database while it waits for a different queue', async t => {
   const app = await buildService(t, { ...MAIL, DATABASE_URL, DATABASE_TIMEOUT: '60' })
   const { queues: { lists, operations } } = app
   const world = await createWorld(app)

@@ -305,7 +305,7 @@ t.test('URLs begin with PUBLIC_URL, or in development with the host of the reque
 
 t.test('Twenty photos that are uploaded at once are stored', async t => {
   // Converting large photos takes this time.
-  const conversion = app.queues.pictures!.run({ network: '192.0.2.1' }, () => sleep(2500))
+  const conversion = app.queues.pictures.run({ network: '192.0.2.1' }, () => sleep(2500))
   const photo = await halves().jpeg().toBuffer()
   const people = await Promise.all(Array.from({ length: 20 }, () => person(app)))
   const responses = await Promise.all(people.map(({ token }) => upload(token, photo)))
@@ -343,7 +343,7 @@ t.test('An upload that waits is dropped when its client has gone', async t => {
   const service = await build(t)
   await service.listen()
   const { token } = await person(service)
-  const pictures = service.queues.pictures!
+  const pictures = service.queues.pictures
   let release = () => {}
   const conversion = pictures.run({ network: '192.0.2.1' }, () => new Promise<void>(resolve => { release = resolve }))
   const jpeg = await halves().jpeg().toBuffer()
@@ -391,7 +391,7 @@ t.test('A stop does not wait for uploads that wait', async t => {
   const service = await build(t)
   await service.listen()
   const { token } = await person(service)
-  const pictures = service.queues.pictures!
+  const pictures = service.queues.pictures
   let release = () => {}
   const conversion = pictures.run({ network: '192.0.2.1' }, () => new Promise<void>(resolve => { release = resolve }))
   const sockets = await send(service, token, Array(6).fill(await halves().jpeg().toBuffer()))
