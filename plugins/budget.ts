@@ -56,21 +56,14 @@ export default fp(async app => {
     const { socket } = request
     const held = request.held = budget.begin(socket, request)
     raw.once('close', () => budget.end(socket, held))
-    hold(held, sizeOfHeaders(request.raw.rawHeaders) + announcedLength(request))
+    budget.hold(held, sizeOfHeaders(request.raw.rawHeaders) + announcedLength(request))
     done()
   })
 
   app.addHook('onSend', ({ held, routeOptions }, _reply, payload, done) => {
-    // Bodies from the cache are shared. If the query had no row, the handler sends a separate body.
-    if (!held!.shared?.length) hold(held!, lengthOf(payload, routeOptions.config.openStreamBytes))
-    budget.answer(held!)
+    budget.answer(held!, lengthOf(payload, routeOptions.config.openStreamBytes))
     done()
   })
-
-  function hold (held: Held, bytes: number) {
-    held.own += bytes
-    budget.add(bytes)
-  }
 
   function lengthOf (payload: unknown, streamBytes = stream) {
     if (typeof payload === 'string' || payload instanceof Buffer) return Buffer.byteLength(payload)

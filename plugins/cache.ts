@@ -37,8 +37,7 @@ class LimitedCaller implements Caller {
     if (body.length > maxBodyBytes(config)) {
       throw new RefusedError('The response exceeds half of MAX_HELD_BYTES')
     }
-    this.#reply.request.held!.shared = body
-    budget.add(bytes)
+    budget.share(this.#reply.request.held!, body, bytes)
   }
 
   #queueOf ({ isList }: SharedRead<unknown>) {

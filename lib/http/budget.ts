@@ -81,7 +81,7 @@ export class Budget {
   /** Begins to count a connection and the bytes that arrive on it, until it closes. */
   open (socket: Socket, client: Client) {
     this.#track(socket, client, CONNECTION_BYTES)
-    this.add(CONNECTION_BYTES)
+    this.#add(CONNECTION_BYTES)
   }
 
   /** Begins to count the bytes that a request holds, until `end` or until its connection closes. */
@@ -102,16 +102,27 @@ export class Budget {
     connection.bytesRead = socket.bytesRead
   }
 
-  /** Call when a request is answered, also if nobody gets the response. */
-  answer (held: Held) {
-    held.isAnswered = true
-    this.#abandoned.delete(held)
+  /** Call when a request holds `bytes` more that it does not share. Closes connections if the limit is exceeded. */
+  hold (held: Held, bytes: number) {
+    held.own += bytes
+    this.#add(bytes)
   }
 
-  /** Call when clients hold `bytes` more. Closes connections if the limit is exceeded. */
-  add (bytes: number) {
-    this.#added += bytes
-    if (this.#added >= UNCOUNTED * this.#limit) this.enforce()
+  /**
+   * Call when a request holds this body, perhaps together with others, and when the body has grown by `bytes`. Only one
+   * of the requests adds the bytes. Closes connections if the limit is exceeded.
+   */
+  share (held: Held, body: { readonly length: number }, bytes: number) {
+    held.shared = body
+    this.#add(bytes)
+  }
+
+  /** Call when a request is answered with so many bytes, also if nobody gets the response. */
+  answer (held: Held, bytes: number) {
+    // A shared body counts already. If its query had no row, it is empty, and the handler sends a separate body.
+    if (!held.shared?.length) this.hold(held, bytes)
+    held.isAnswered = true
+    this.#abandoned.delete(held)
   }
 
   /** Closes connections if the limit is exceeded. Call it regularly, because nothing tells that headers arrive. */
@@ -142,6 +153,11 @@ export class Budget {
     const sums = sumByNetwork([...this.#count(), ...abandoned])
     const all = [...sums.values()]
     return all.reduce((sum, bytes) => sum + bytes, 0) > FULL * this.#limit && sums.get(network) === Math.max(...all)
+  }
+
+  #add (bytes: number) {
+    this.#added += bytes
+    if (this.#added >= UNCOUNTED * this.#limit) this.enforce()
   }
 
   #track (socket: Socket, client: Client, own: number) {

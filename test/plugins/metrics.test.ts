@@ -110,10 +110,9 @@ t.test('The bytes that requests hold are shown, and the connections that were cl
     return [Math.floor(Number(bytes) / 1e6), closed]
   }
   const held = app.budget.begin(new Socket(), { network: 'a network' })
-  held.own = 1e6
+  app.budget.hold(held, 1e6)
   t.strictSame(await show(), [1, '0'])
-  held.own = app.config.MAX_HELD_BYTES + 1
-  app.budget.add(held.own)
+  app.budget.hold(held, app.config.MAX_HELD_BYTES)
   t.strictSame(await show(), [0, '1'])
 })
 

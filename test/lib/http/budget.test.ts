@@ -10,8 +10,7 @@ function start () {
   const budget = new Budget(LIMIT, { count: 0, bytes: 0 })
   function begin (network: string, own: number, socket = new Socket()) {
     const held = budget.begin(socket, { network })
-    held.own = own
-    budget.add(own)
+    budget.hold(held, own)
     return { held, socket }
   }
   return { budget, begin }
@@ -35,7 +34,7 @@ t.test('Bytes count until the response is taken, or the connection is gone', asy
 t.test('A body whose client has gone counts against uploads of its network until its answer', async t => {
   const { budget, begin } = start()
   const [answered, abandoned] = [begin('a', 100), begin('a', 800)]
-  budget.answer(answered.held)
+  budget.answer(answered.held, 0)
   for (const { held, socket } of [answered, abandoned]) {
     socket.destroy()
     await new Promise(resolve => socket.once('close', resolve))
@@ -45,20 +44,23 @@ t.test('A body whose client has gone counts against uploads of its network until
   t.equal(budget.bytes, 10, 'no connection is closed for it')
   t.ok(budget.isFullFor({ network: 'a' }))
   t.notOk(budget.isFullFor({ network: 'b' }))
-  budget.answer(abandoned.held)
+  budget.answer(abandoned.held, 0)
   t.notOk(budget.isFullFor({ network: 'a' }))
 })
 
 t.test('What several requests hold counts once, also while it grows', async t => {
   const { budget, begin } = start()
   const body = { length: 0 }
-  for (const network of ['a', 'b', 'c']) begin(network, 0).held.shared = body
-  body.length = 900
-  budget.add(900)
+  const requests = ['a', 'b', 'c'].map(network => begin(network, 0).held)
+  function grow (bytes: number) {
+    body.length += bytes
+    for (const [index, held] of requests.entries()) budget.share(held, body, index === 0 ? bytes : 0)
+  }
+  grow(0)
+  grow(900)
   t.equal(budget.bytes, 900)
   t.equal(budget.closed, 0)
-  body.length = 1200
-  budget.add(300)
+  grow(300)
   t.equal(budget.closed, 3, 'it is only freed with the last of them')
   t.equal(budget.bytes, 0)
 })
@@ -80,18 +82,16 @@ t.test('Past the limit the heaviest connections of the heaviest network are clos
 t.test('When the heaviest network is gone, the next one is looked at', async t => {
   const { budget, begin } = start()
   begin('one', 900)
-  const other = begin('two', 0)
-  other.held.own = 950
-  budget.add(950)
+  begin('two', 950)
   t.strictSame([budget.closed, budget.bytes], [1, 900])
 })
 
 t.test('It is counted again only when something has grown', async t => {
   const { budget, begin } = start()
   const { held } = begin('a', 0)
-  held.own = 2 * LIMIT
-  budget.add(60)
+  const body = { length: 2 * LIMIT }
+  budget.share(held, body, 60)
   t.equal(budget.closed, 0)
-  budget.add(3)
+  budget.share(held, body, 3)
   t.equal(budget.closed, 1)
 })
