@@ -1,14 +1,11 @@
 import type { onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
-import type { PendingQuery, Row } from 'postgres'
 
-import { HttpError } from '../lib/http/errors.ts'
-import { Message, Named, type RefusingHook } from '../lib/schemas.ts'
-import type { TemplateName } from '../lib/email/templates.ts'
-import { type BatchTimes, enqueueBatch } from '../lib/email/batches.ts'
-import { countEmails, enqueueEmails, type EmailCounts } from '../lib/email/outbox.ts'
+import { createOutbox, type Outbox } from '../lib/email/outbox.ts'
 import { Sender } from '../lib/email/sender.ts'
 import { createTransport, isEmailConfigured } from '../lib/email/transport.ts'
+import { HttpError } from '../lib/http/errors.ts'
+import { Message, Named, type RefusingHook } from '../lib/schemas.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -18,21 +15,6 @@ declare module 'fastify' {
     /** Responds with 501 if emails cannot be sent or cannot contain links. Use it like `requireEmail`. */
     requireEmailLinks: onRequestHookHandler & RefusingHook
   }
-}
-
-export interface Outbox {
-  /** Whether emails are sent, or written to files in development. */
-  isConfigured: boolean
-  /** Whether emails can contain links to the browser app, which also require FRONTEND_URL. */
-  canLink: boolean
-  /** SQL statement that enqueues emails, see `enqueueEmails`. It has no effect if email is not configured. */
-  enqueue (template: TemplateName, emails: PendingQuery<Row[]>, network?: string): PendingQuery<Row[]>
-  /** SQL statement that enqueues an email batch, see `enqueueBatch`. */
-  enqueueBatch (template: TemplateName, batch: PendingQuery<Row[]>, times?: BatchTimes): PendingQuery<Row[]>
-  /** Returns the number of emails that this process has sent. */
-  sent (): number
-  /** Counts unsent emails and due email batches. */
-  count (): Promise<EmailCounts>
 }
 
 /** Error messages if email is not configured, or if an email could not contain its link. */
@@ -49,16 +31,7 @@ export default fp(async app => {
     ? new Sender({ sql, shortSql, config, log, transport: await createTransport(config, log) })
     : undefined
 
-  const outbox: Outbox = {
-    isConfigured: sender !== undefined,
-    canLink: sender !== undefined && config.FRONTEND_URL.length > 0,
-    enqueue: (template, emails, network) =>
-      sender ? enqueueEmails(sql, template, emails, network) : sql`SELECT WHERE false`,
-    enqueueBatch: (template, batch, times) =>
-      sender ? enqueueBatch(sql, template, batch, times) : sql`SELECT WHERE false`,
-    sent: () => sender?.sent ?? 0,
-    count: () => countEmails(sql),
-  }
+  const outbox = createOutbox(sql, sender, config)
   app.decorate('outbox', outbox)
   app.decorate('requireEmail', Object.assign(async () => {
     if (!sender) throw new HttpError(501, EMAIL_REQUIRED)

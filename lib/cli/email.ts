@@ -1,7 +1,7 @@
 import { assertFound, idOfEmail } from '../accounts/accounts.ts'
 import { loadConfig } from '../config.ts'
 import { isText, printableLine } from '../formats.ts'
-import { emailTo, enqueueEmails, type ListedEmail, listEmails, retryEmails, STATES } from '../email/outbox.ts'
+import { emailTo, enqueueEmails, type ListedEmail, listEmails, retryEmails, STATES } from '../email/emails.ts'
 import { isEmailConfigured } from '../email/transport.ts'
 import { StartupError } from '../startup.ts'
 import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.ts'

@@ -4,7 +4,7 @@ import { comes, placeInLine } from '../agenda/seats.ts'
 import type { Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { type TemplateName, templates } from './templates.ts'
-import { dueEmails, enqueueEmails } from './outbox.ts'
+import { dueEmails, enqueueEmails } from './emails.ts'
 
 /** When the emails of a batch are written. */
 export interface BatchTimes {

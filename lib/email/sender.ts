@@ -11,7 +11,7 @@ import { findWork, writeEmails, writeReminders } from './batches.ts'
 import { buildMessage, type ClaimedEmail } from './message.ts'
 import {
   claimEmails, type ClaimLimits, deleteOldEmails, findRecipient, type Outcome, recordOutcomes,
-} from './outbox.ts'
+} from './emails.ts'
 
 const TIMES_MS = {
   /** Interval between polls. A sender commits at most once per interval. */

@@ -4,7 +4,7 @@ import type { Config } from '../config.ts'
 import { isLoopback } from '../formats.ts'
 import type { Delivery, Transport } from './delivery.ts'
 import { senderOf } from './message.ts'
-import { LEASE_SECONDS } from './outbox.ts'
+import { LEASE_SECONDS } from './emails.ts'
 
 const TIMES_MS = {
   /**

@@ -5,9 +5,9 @@ import { redeemToken } from '../../lib/auth/secret-tokens.ts'
 import { revokeCalendar, revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { columnOf, type NotificationTemplate } from '../../lib/email/notifications.ts'
-import { emailTo } from '../../lib/email/outbox.ts'
+import { emailTo } from '../../lib/email/emails.ts'
+import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
-import type { Outbox } from '../../plugins/email.ts'
 import { EMAIL_TAKEN } from './schemas.ts'
 
 /**

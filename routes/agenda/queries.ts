@@ -10,8 +10,8 @@ import type { Sql } from '../../lib/database/client.ts'
 import { fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
+import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
-import type { Outbox } from '../../plugins/email.ts'
 import { type copy, type get, type list, type listSeats, NOT_ALLOWED, STORED_DETAILS, type update } from './schemas.ts'
 
 type ManagedEvent = Static<typeof update.response[200]>['event']

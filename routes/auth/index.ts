@@ -14,7 +14,7 @@ import {
   consume, consumeAccountEmail, failedSignIns, failedSignInsOfNetwork, forgetUses, limitFailures, type RateLimit,
   rememberNetwork,
 } from '../../lib/auth/rate-limits.ts'
-import { emailTo } from '../../lib/email/outbox.ts'
+import { emailTo } from '../../lib/email/emails.ts'
 import { HttpError, RefusedError } from '../../lib/http/errors.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'

@@ -5,7 +5,7 @@ import { profileColumns } from '../../lib/database/columns.ts'
 import { revokeCalendar, revokeTokens, epochOf } from '../../lib/auth/revoked-tokens.ts'
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
-import { emailTo, enqueueEmails } from '../../lib/email/outbox.ts'
+import { emailTo, enqueueEmails } from '../../lib/email/emails.ts'
 import type { Role } from '../../lib/roles.ts'
 import type { me } from './schemas.ts'
 

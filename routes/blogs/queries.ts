@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { avatarOf } from '../../lib/database/columns.ts'
-import type { Outbox } from '../../plugins/email.ts'
+import type { Outbox } from '../../lib/email/outbox.ts'
 import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
 
 type Blog = Static<typeof listMine.response[200]>['blogs'][number]

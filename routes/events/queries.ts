@@ -11,7 +11,7 @@ import {
   registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
-import type { Outbox } from '../../plugins/email.ts'
+import type { Outbox } from '../../lib/email/outbox.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
 type Event = Static<typeof create.response[201]>['event']

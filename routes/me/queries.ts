@@ -10,10 +10,10 @@ import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { profileColumns, toColumns } from '../../lib/database/columns.ts'
 import { isNotified, preferences } from '../../lib/email/notifications.ts'
-import { emailTo } from '../../lib/email/outbox.ts'
+import { emailTo } from '../../lib/email/emails.ts'
+import type { Outbox } from '../../lib/email/outbox.ts'
 import type { CurrentUser } from '../../lib/schemas.ts'
 import { INVALID } from '../../plugins/auth.ts'
-import type { Outbox } from '../../plugins/email.ts'
 import {
   type createCalendar, type EventMessage, type listNotifications, NOTIFICATIONS, type Notifications, type readAccount,
 } from './schemas.ts'

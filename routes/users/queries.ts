@@ -6,8 +6,8 @@ import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { avatarOf, registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
 import { releaseMessages } from '../../lib/email/messages.ts'
-import { emailTo } from '../../lib/email/outbox.ts'
-import type { Outbox } from '../../plugins/email.ts'
+import { emailTo } from '../../lib/email/emails.ts'
+import type { Outbox } from '../../lib/email/outbox.ts'
 import type { analytics, assignClub, changeRole, list, update } from './schemas.ts'
 
 type FullUser = Static<typeof assignClub.response[200]>['user']

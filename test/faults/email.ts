@@ -1,7 +1,7 @@
 // Two instances that send email through a server whose connections break, and are killed.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { EmailState } from '#lib/email/outbox.js'
+import type { EmailState } from '#lib/email/emails.js'
 import { PostgresServer } from '../postgres-server.ts'
 import { type MailServer, type Stage, startMailServer, STAGES } from '../smtp.ts'
 import type { Teardown } from '../scope.ts'

@@ -4,7 +4,7 @@ import { agendaColumns, withCounts, withDetails } from '../../../lib/agenda/deta
 import { changeSeats, comes, withSeat } from '../../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
-import type { Outbox } from '../../../plugins/email.ts'
+import type { Outbox } from '../../../lib/email/outbox.ts'
 import type { list, set } from './schemas.ts'
 
 /** SQL query: the seats of a user, before a WHERE clause continues. */

@@ -1,0 +1,214 @@
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
+
+import type { Sql } from '../database/client.ts'
+import { BULK, type TemplateName, templates } from './templates.ts'
+import type { ClaimedEmail, Recipient } from './message.ts'
+import { isNotification, isNotified, NOTIFICATIONS } from './notifications.ts'
+
+/**
+ * An email is always in one of these states:
+ *
+ * - pending: it will be sent when it is due. A sender that claims it sets the due time to the end of the lease.
+ * - sent: the SMTP server has accepted it.
+ * - failed: the SMTP server has refused it permanently, or for five days.
+ */
+export const STATES = ['pending', 'sent', 'failed'] as const
+export type EmailState = typeof STATES[number]
+
+/** Time until another sender may claim an email. The claiming sender stops trying before that. */
+export const LEASE_SECONDS = 300
+
+/** Time for which sent and failed emails are kept. */
+const RETENTION_DAYS = 30
+
+/** The outcome of an attempt. */
+export interface Outcome {
+  id: string
+  /** `obsolete` means that the facts have changed, so the email was not sent. */
+  status: EmailState | 'obsolete'
+  error?: string
+  /** The facts that the email announces. The email may have arrived, even if the attempt failed. */
+  announced?: object
+  /** Attempts so far. */
+  attempts: number
+  /** Seconds until the next attempt. If missing, the email keeps its place in the queue. */
+  delay?: number
+}
+
+/** Maximum numbers of emails to claim. */
+export interface ClaimLimits {
+  account: number
+  bulk: number
+}
+
+/**
+ * SQL statement that enqueues emails. Use it as a CTE of the statement that causes them. The query `emails` has the
+ * columns `user_id`, `data` (jsonb) and `key` (text). A user gets one email per template and key; null keys are always
+ * different. Notifications are written only for users who want them: the statement waits for a running erasure and for
+ * a change of the email address. Pass the `network` of the client if an email can be caused without an account.
+ * Networks then take turns.
+ */
+export const enqueueEmails = (sql: Sql, template: TemplateName, emails: PendingQuery<Row[]>, network?: string) => sql`
+  INSERT INTO emails (template, bulk, network, user_id, data, key)
+  SELECT ${template}, ${BULK.has(template)}, ${network ?? null}, user_id, data, key
+  FROM (${emails}) AS caused ${isNotification(template)
+    ? sql`JOIN users ON users.id = user_id WHERE ${isNotified(sql, template)} FOR KEY SHARE OF users`
+    : sql``}
+  ON CONFLICT (user_id, template, key) DO NOTHING
+  RETURNING id
+`
+
+/** SQL query for `enqueueEmails`: an email without data to each of these users, a query with the column `id`. */
+export const emailTo = (sql: Sql, users: PendingQuery<Row[]>) => sql`
+  SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM (${users}) AS addressed
+`
+
+/** Emails that are due. Instances of a newer version handle templates that this version does not know. */
+export const dueEmails = (sql: Sql | TransactionSql, bulk: boolean) => sql`
+  status = 'pending' AND bulk = ${bulk} AND due_at <= now() AND template IN ${sql(Object.keys(templates))}
+`
+
+/** SQL: the hash of the column `token`, equal to `hashSecretToken`. */
+const secretTokenHash = (sql: Sql | TransactionSql) =>
+  sql`translate(encode(sha256(convert_to(token, 'UTF8')), 'base64'), '+/=', '-_')`
+
+/**
+ * Claims emails. Emails about accounts are claimed round robin by network. Each claim of a notification creates a new
+ * unsubscribe token and revokes the previous token.
+ */
+export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
+  // Updating an email twice in a transaction also locks its user, even if the user stays the same. An erasure locks the
+  // user first and the emails then, so both would wait for each other. To prevent that, this locks the user first.
+  const lock = sql`FOR UPDATE OF emails SKIP LOCKED FOR KEY SHARE OF users SKIP LOCKED`
+  return await sql<ClaimedEmail[]>`
+    WITH candidates AS (
+      SELECT id, row_number() OVER (PARTITION BY network ORDER BY due_at, id) AS turn
+      FROM emails WHERE ${dueEmails(sql, false)}
+      ORDER BY turn, due_at LIMIT ${account}
+    ), account_emails AS (
+      SELECT emails.id FROM emails JOIN candidates USING (id) JOIN users ON users.id = user_id
+      WHERE ${dueEmails(sql, false)} ${lock}
+    ), bulk_emails AS (
+      SELECT emails.id FROM emails JOIN users ON users.id = user_id
+      WHERE ${dueEmails(sql, true)} ORDER BY due_at LIMIT ${bulk} ${lock}
+    ), next AS (
+      -- 244 random bits
+      SELECT id, replace(concat(gen_random_uuid(), gen_random_uuid()), '-', '') AS token
+      FROM (SELECT id FROM account_emails UNION ALL SELECT id FROM bulk_emails) AS chosen
+    ), claimed AS (
+      UPDATE emails SET
+        due_at = now() + make_interval(secs => ${LEASE_SECONDS}),
+        claimed_at = now(),
+        attempts = attempts + 1,
+        token_hash = CASE WHEN template IN ${sql(Object.keys(NOTIFICATIONS))} THEN ${secretTokenHash(sql)} END
+      FROM next WHERE emails.id = next.id
+      RETURNING emails.*, CASE WHEN token_hash IS NOT NULL THEN token END AS token
+    )
+    SELECT id, template, user_id AS "userId", data, key, attempts, created_at AS "createdAt", token
+    FROM claimed ORDER BY bulk, created_at, id
+  `
+}
+
+/** Records outcomes once. Ignores emails that another sender has sent in the meantime. */
+export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outcome[]) {
+  await sql`
+    WITH outcomes AS (
+      SELECT *
+      FROM jsonb_to_recordset(${JSON.stringify(outcomes)}::text::jsonb) AS outcome (
+        id uuid, status text, error text, announced jsonb, attempts integer, delay integer
+      )
+    ), finished AS (
+      -- The lock order of an erasure.
+      SELECT emails.id, outcomes.status, outcomes.error, announced, outcomes.attempts, delay
+      FROM emails JOIN outcomes ON outcomes.id = emails.id AND emails.status = 'pending'
+      ORDER BY emails.id FOR UPDATE OF emails
+    ), removed AS (
+      DELETE FROM emails USING finished WHERE emails.id = finished.id AND finished.status = 'obsolete'
+    )
+    UPDATE emails SET
+      status = finished.status,
+      error = CASE WHEN finished.status <> 'sent' THEN coalesce(finished.error, emails.error) END,
+      data = CASE WHEN announced IS NULL THEN data ELSE data || jsonb_build_object('announced', announced) END,
+      attempts = finished.attempts,
+      due_at = coalesce(now() + make_interval(secs => delay), created_at),
+      settled_at = CASE WHEN finished.status <> 'pending' THEN now() END
+    FROM finished
+    WHERE emails.id = finished.id AND finished.status <> 'obsolete'
+  `
+}
+
+/** Deletes some emails that were settled long ago. */
+export async function deleteOldEmails (sql: Sql | TransactionSql) {
+  // The limit is a constant, because PostgreSQL would plan a table scan for a parameter.
+  await sql`
+    DELETE FROM emails WHERE id IN (
+      SELECT id FROM emails WHERE settled_at < now() - make_interval(days => ${RETENTION_DAYS})
+      ORDER BY settled_at LIMIT 100 FOR UPDATE SKIP LOCKED
+    )
+  `
+}
+
+/** Finds the recipient of an email; `undefined` if the account was deleted. */
+export async function findRecipient (sql: Sql, id: string): Promise<Recipient | undefined> {
+  const [recipient] = await sql<Recipient[]>`
+    SELECT
+      email, email_verified_at IS NOT NULL AS "isVerified", first_name AS "firstName", last_name AS "lastName"
+    FROM emails JOIN users ON users.id = user_id
+    WHERE emails.id = ${id}
+  `
+  return recipient
+}
+
+/**
+ * Numbers of unsent emails by state, with the age of the oldest email in seconds. `batches` counts due email batches,
+ * with the time since the oldest batch was due.
+ */
+export type EmailCounts = Record<Exclude<EmailState, 'sent'> | 'batches', { count: number, age: number }>
+
+/** Counts unsent emails. */
+export async function countEmails (sql: Sql): Promise<EmailCounts> {
+  const rows = await sql<{ name: keyof EmailCounts, count: number, age: number }[]>`
+    SELECT status AS name, count(*)::int, extract(epoch FROM now() - min(created_at))::float AS age
+    FROM emails WHERE status <> 'sent' GROUP BY status
+    UNION ALL
+    SELECT 'batches', count(*)::int, coalesce(extract(epoch FROM now() - min(due_at)), 0)::float
+    FROM email_batches WHERE due_at <= now()
+  `
+  const none = { count: 0, age: 0 }
+  const counts = { pending: none, failed: none, batches: none }
+  return { ...counts, ...Object.fromEntries(rows.map(({ name, count, age }) => [name, { count, age }])) }
+}
+
+/** An email for operators. */
+export interface ListedEmail {
+  id: string
+  template: string
+  userId: string
+  /** The address that the email goes to. */
+  to: string
+  status: EmailState
+  attempts: number
+  error: string | null
+  createdAt: string
+}
+
+/** Lists the emails in a state, or all unsent emails, oldest first. */
+export function listEmails (sql: Sql, state?: EmailState) {
+  return sql<ListedEmail[]>`
+    SELECT
+      emails.id, template, user_id AS "userId", status, attempts, error, iso8601(emails.created_at) AS "createdAt",
+      CASE template WHEN 'email-change-notice' THEN data ->> 'from' ELSE coalesce(data ->> 'to', email) END AS to
+    FROM emails JOIN users ON users.id = user_id
+    WHERE ${state ? sql`status = ${state}` : sql`status <> 'sent'`}
+    ORDER BY emails.created_at, emails.id
+  `
+}
+
+/** Makes failed emails pending again: the email with this id, or all. */
+export async function retryEmails (sql: Sql, id?: string) {
+  const { count } = await sql`
+    UPDATE emails SET status = 'pending', due_at = now(), attempts = 0, settled_at = NULL
+    WHERE status = 'failed' AND ${id === undefined ? sql`true` : sql`id = ${id}`}
+  `
+  return count
+}
