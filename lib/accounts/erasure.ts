@@ -1,11 +1,12 @@
 import type { PendingQuery, Row } from 'postgres'
 
-import { changeSeats } from '../agenda/seats.ts'
 import { PLACEHOLDER } from '../auth/passwords.ts'
 import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
 import { untrimmedName } from '../database/columns.ts'
 import { releaseMessages } from '../email/messages.ts'
+import type { Outbox } from '../email/outbox.ts'
+import { changeSeats } from '../email/seats.ts'
 import { HttpError } from '../http/errors.ts'
 import { isKept } from '../pictures/stored.ts'
 import { StartupError } from '../startup.ts'
@@ -40,7 +41,7 @@ interface ErasureOptions {
   dryRun?: boolean
   isOwn?: boolean
   /** Where to enqueue emails to people who get a seat. */
-  outbox?: Parameters<typeof changeSeats>[2]
+  outbox?: Pick<Outbox, 'enqueueBatch'>
 }
 
 /**

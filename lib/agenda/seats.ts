@@ -1,7 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
-import { comingCount, runsUntil, withDetails } from './details.ts'
+import { comingCount } from './details.ts'
 
 // A seat is derived and never stored: the people who come to an event stand in line, ordered by the time when they last
 // said so, and the first `capacity` of them have a seat. So nobody is ever promoted, and no promotion can be lost. A
@@ -114,36 +114,3 @@ export const placeInLine = (
   FROM event_registrations AS registrations ${withAnswers(sql)}
   WHERE user_id = ${userId} AND registrations.event_id = ${eventId} AND ${inLineSince(sql)} IS NOT NULL
 )`
-
-/** Enqueues an email batch, see `Outbox` in plugins/email.ts. */
-type EnqueueBatch = (template: 'seat', batch: PendingQuery<Row[]>) => PendingQuery<Row[]>
-
-/**
- * Runs a change of who comes to these events, or of their seats. Enqueues an email to everybody who waited before the
- * change and has a seat after it. Locks the events: `change` sees everybody who has registered, and changes at the same
- * time follow one another, so that each of these people is told once.
- */
-export async function changeSeats<Result> (
-  sql: Sql, transaction: TransactionSql, outbox: { enqueueBatch: EnqueueBatch } | undefined,
-  events: PendingQuery<Row[]>, change: () => Promise<Result>
-) {
-  await transaction`SELECT FROM events WHERE id IN (${events}) ORDER BY id FOR UPDATE`
-  const firsts = await transaction<{ event: string, since: string, id: string }[]>`
-    SELECT events.id AS event, first.since::text AS since, first.id
-    FROM events ${withDetails(sql)} CROSS JOIN LATERAL (${firstWaiting(sql, sql`events.id`)}) AS first
-    WHERE events.id IN (${events}) AND capacity IS NOT NULL
-  `
-  const result = await change()
-  for (const { event, since, id } of outbox ? firsts : []) {
-    await transaction`${outbox!.enqueueBatch('seat', sql`
-      SELECT
-        NULL AS key, ${event}::uuid AS event_id, jsonb_build_object('event', ${event}::uuid) AS data,
-        ARRAY(
-          SELECT user_id FROM (${seatsOf(sql, sql`${event}::uuid`)}) AS seats
-          WHERE state = 'seated' AND (since, id) >= (${since}::text::timestamptz, ${id}::uuid) ORDER BY since, id
-        ) AS user_ids
-      FROM events ${withDetails(sql)} WHERE events.id = ${event} AND ${runsUntil(sql)} > now()
-    `)}`
-  }
-  return result
-}

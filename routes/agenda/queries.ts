@@ -4,13 +4,14 @@ import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/per
 import {
   agendaColumns, cancelledEvent, knownEvent, runsUntil, withCounts, withDetails,
 } from '../../lib/agenda/details.ts'
-import { changeSeats, seatsOf } from '../../lib/agenda/seats.ts'
+import { seatsOf } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
+import { changeSeats } from '../../lib/email/seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { type copy, type get, type list, type listSeats, NOT_ALLOWED, STORED_DETAILS, type update } from './schemas.ts'
 

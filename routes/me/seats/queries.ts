@@ -1,10 +1,11 @@
 import type { Static } from '@sinclair/typebox'
 
 import { agendaColumns, withCounts, withDetails } from '../../../lib/agenda/details.ts'
-import { changeSeats, comes, withSeat } from '../../../lib/agenda/seats.ts'
+import { comes, withSeat } from '../../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
+import { changeSeats } from '../../../lib/email/seats.ts'
 import type { list, set } from './schemas.ts'
 
 /** SQL query: the seats of a user, before a WHERE clause continues. */
