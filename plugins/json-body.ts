@@ -68,7 +68,8 @@ export default fp(async app => {
     if (!route.schema?.body) return
     route.preValidation = [useEmptyObject, ...[route.preValidation ?? []].flat()]
   })
-}, { name: 'json-body' })
+  // The `onSend` of budget counts an error message before the hook above makes it a stream, which would count as 4 MB.
+}, { name: 'json-body', dependencies: ['budget'] })
 
 /** Tells whether the route describes a body, which its schema or its handler checks. */
 function takesBody ({ routeOptions: { schema } }: FastifyRequest) {
