@@ -15,7 +15,10 @@ export interface RateLimit {
   max: number
   /** Error message of the 429. */
   message: string
-  /** The key of `rememberNetwork` for an account that this limit does not refuse if it was remembered. */
+  /**
+   * If this account has signed in from this network before (`rememberNetwork`), the limit does not refuse it. This is
+   * the key of that memory.
+   */
   exempt?: string | undefined
 }
 
@@ -100,7 +103,7 @@ const reached = (sql: Sql, { name, key, max, exempt = '' }: RateLimit) => sql`
 /** Name of the rows of `rememberNetwork`. */
 const KNOWN = 'known-networks'
 
-/** Days for which the network of a sign-in is remembered, and the days left when a sign-in extends them. */
+/** Days for which the network of a sign-in is remembered. They begin again if at most EXTENDED_DAYS are left. */
 const KNOWN_DAYS = 90
 const EXTENDED_DAYS = 60
 

@@ -27,8 +27,9 @@ interface State {
 /**
  * The connections of the service to PostgreSQL. If the network drops packets, the kernel closes a connection only after
  * 15 minutes. Therefore, this class closes a connection that does not answer for longer than a statement may take. Its
- * statements then fail. A connection looks idle if its statement was written right after an answer. Therefore, an idle
- * connection is closed after an operation or readiness check has timed out, or else after a minute.
+ * statements then fail. A connection that waits for an answer looks idle if its statement was written right after the
+ * previous answer. Therefore, this class also closes connections that look idle: a minute later, or at the same time as
+ * all others after an operation or a readiness check has timed out.
  */
 export class Connections {
   /** Number of connections closed because PostgreSQL was silent. */

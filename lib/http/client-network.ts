@@ -34,7 +34,9 @@ function isWithin (networks: string[]) {
   }
 }
 
-/** Creates a function that tells whether TRUST_PROXY names this IP address, so many hops before the service. */
+/**
+ * Creates a function that tells whether TRUST_PROXY trusts this IP address at this hop. Hop 0 is the connection itself.
+ */
 export function isProxyOf ({ TRUST_PROXY }: Pick<Config, 'TRUST_PROXY'>) {
   if (TRUST_PROXY === false) return () => false
   return typeof TRUST_PROXY === 'number' ? (_address: string, hop: number) => hop < TRUST_PROXY : isWithin(TRUST_PROXY)
