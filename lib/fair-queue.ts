@@ -1,14 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { Client } from './http/client-network.ts'
+/** A client of the service, or the service itself. Shares of queues and of the memory budget count by its network. */
+export interface Client {
+  readonly network: string
+}
 
-type Work<T = unknown> = () => Promise<T>
-
-/** Work that is waiting. */
-interface Waiting {
-  work: Work
-  since: number
+/** Work of one or several clients. */
+export interface Task<T = unknown> {
+  run (): Promise<T>
+  /** Tells whether a client still waits for it. */
   isWanted (): boolean
+}
+
+/** A task that is waiting. */
+interface Waiting {
+  task: Task
+  since: number
   /** Begins the work, which counts for this network. */
   begin (network: string): void
   refuse (): void
@@ -73,14 +80,19 @@ export class FairQueue {
    * Runs the work, after waiting if necessary. Rejects if the queue is full, if the work waited for too long, or if it
    * is no longer wanted.
    */
-  async run<T> ({ network }: Client, work: Work<T>, isWanted = () => true): Promise<T> {
+  run<T> (client: Client, work: () => Promise<T>, isWanted = () => true) {
+    return this.runShared(client, { run: work, isWanted })
+  }
+
+  /** Runs the task like `run`. Other clients can join it. */
+  async runShared<T> ({ network }: Client, task: Task<T>): Promise<T> {
     this.#see(network)
     if (!this.#waiting.has(network) && this.#mayBegin(network)) this.#count(network, 1)
     else if (!this.#hasRoom(network)) throw await this.#refuse()
-    // A client that joins can move the work to a different network.
-    else network = await this.#wait(network, work, isWanted)
+    // A client that joins can move the task to a different network.
+    else network = await this.#wait(network, task)
     try {
-      return await work()
+      return await task.run()
     } finally {
       this.#count(network, -1)
       this.#beginNext()
@@ -88,12 +100,12 @@ export class FairQueue {
   }
 
   /**
-   * Tells that this client also waits for the work. If its network would run the work sooner, the work moves to that
+   * Tells that this client also waits for the task. If its network would run the task sooner, the task moves to that
    * network. It stays one entry, also if clients leave.
    */
-  join ({ network }: Client, work: Work) {
+  join ({ network }: Client, task: Task) {
     for (const [holder, list] of this.#waiting) {
-      const index = list.findIndex(waiting => waiting.work === work)
+      const index = list.findIndex(waiting => waiting.task === task)
       if (index < 0) continue
       const own = this.#waiting.get(network)?.length ?? 0
       if (this.#turns(network, own) < this.#turns(holder, index)) {
@@ -109,7 +121,7 @@ export class FairQueue {
   /** Refuses waiting work that is no longer wanted. */
   dropUnwanted () {
     for (const [network, list] of this.#waiting) {
-      const wanted = list.filter(({ isWanted }) => isWanted())
+      const wanted = list.filter(({ task }) => task.isWanted())
       if (wanted.length === list.length) continue
       this.#length -= list.length - wanted.length
       if (wanted.length > 0) this.#waiting.set(network, wanted)
@@ -133,14 +145,14 @@ export class FairQueue {
     return this.#options.createError()
   }
 
-  /** Resolves to the network for which this work may run. It then counts as running. */
-  #wait (network: string, work: Work, isWanted: () => boolean) {
+  /** Resolves to the network for which this task may run. It then counts as running. */
+  #wait (network: string, task: Task) {
     return new Promise<string>((resolve, reject) => {
       // Refuses the newest work of the network with the most waiting work, because it has waited least.
       if (this.#length === this.#options.maxLength) this.#longest().pop()!.refuse()
       else this.#length++
       const refuse = () => reject(this.#options.createError())
-      this.#append(network, { work, since: performance.now(), isWanted, begin: resolve, refuse })
+      this.#append(network, { task, since: performance.now(), begin: resolve, refuse })
       this.#beginNext()
     })
   }
@@ -156,8 +168,8 @@ export class FairQueue {
     while (this.#running < concurrency) {
       const network = this.#nextNetwork()
       if (network === undefined) return
-      const { since, isWanted, begin, refuse } = this.#shift(network)
-      if (!isWanted() || performance.now() - since > maxWaitMs) {
+      const { task, since, begin, refuse } = this.#shift(network)
+      if (!task.isWanted() || performance.now() - since > maxWaitMs) {
         refuse()
       } else {
         this.#count(network, 1)

@@ -25,11 +25,11 @@ class LimitedCaller implements Caller {
   get isWaiting () { return this.#reply.isAwaited() }
 
   admit<T> (read: SharedRead<T>) {
-    return this.#queueOf(read).run(this.#reply.request, read.run, read.isWanted)
+    return this.#queueOf(read).runShared(this.#reply.request, read)
   }
 
   join (read: SharedRead<unknown>) {
-    this.#queueOf(read).join(this.#reply.request, read.run)
+    this.#queueOf(read).join(this.#reply.request, read)
   }
 
   hold (body: { readonly length: number }, bytes: number) {

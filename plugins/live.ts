@@ -43,7 +43,7 @@ class Watchers implements Caller {
 
   admit<T> (read: SharedRead<T>) {
     this.#read = read
-    return this.#queue.run({ network: this.#network }, read.run, read.isWanted)
+    return this.#queue.runShared({ network: this.#network }, read)
   }
 
   join (read: SharedRead<unknown>) {
@@ -56,7 +56,7 @@ class Watchers implements Caller {
 
   /** Tells that a client of this network also waits for the read. */
   joinAs (network: string) {
-    if (this.#read) this.#queue.join({ network }, this.#read.run)
+    if (this.#read) this.#queue.join({ network }, this.#read)
   }
 }
 

@@ -3,8 +3,7 @@ import { availableParallelism } from 'node:os'
 
 import argon2 from 'argon2'
 
-import { FairQueue } from '../fair-queue.ts'
-import type { Client } from '../http/client-network.ts'
+import { type Client, FairQueue } from '../fair-queue.ts'
 import { HttpError } from '../http/errors.ts'
 import { Message, Named } from '../schemas.ts'
 

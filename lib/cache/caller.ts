@@ -20,16 +20,16 @@ export interface Caller {
 export interface SharedRead<T> {
   /** Whether it reads a list. */
   readonly isList: boolean
-  run (this: void): Promise<T>
+  run (): Promise<T>
   /** Tells whether any of its callers still waits. */
-  isWanted (this: void): boolean
+  isWanted (): boolean
 }
 
 /** Returns a caller without limits. It waits while its reply can be sent, or for any time without a reply. */
 export function unlimitedCaller (reply?: FastifyReply): Caller {
   return {
     get isWaiting () { return !reply?.sent && !reply?.request.socket.destroyed },
-    admit: ({ run }) => run(),
+    admit: read => read.run(),
     join () {},
     hold () {},
   }

@@ -64,9 +64,11 @@ class Flight<T> implements SharedRead<T>, Growing {
     if (this.#isQueued && this.state === 'WAITING') caller.join(this)
   }
 
-  isWanted = () => this.#callers.some(({ isWaiting }) => isWaiting)
+  isWanted () {
+    return this.#callers.some(({ isWaiting }) => isWaiting)
+  }
 
-  run = async () => {
+  async run () {
     this.state = 'GATHERING'
     await setImmediate()
     this.state = 'READING'

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 
-import type { Client } from './client-network.ts'
+import type { Client } from '../fair-queue.ts'
 
 /** The memory that a request holds. */
 export interface Held {

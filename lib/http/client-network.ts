@@ -4,11 +4,6 @@ import ipaddr from 'ipaddr.js'
 
 import type { Config } from '../config.ts'
 
-/** A client of the service, or the service itself. Shares of queues and of the memory budget count by its network. */
-export interface Client {
-  readonly network: string
-}
-
 /** An IP address with a port, as some proxies forward it: 192.0.2.1:5678 or [2001:db8::1]:5678. */
 const WITH_PORT = /^(?:([\d.]+)|\[([\da-f:.]+)\]):\d+$/i
 

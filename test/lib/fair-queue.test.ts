@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 
 import fc from 'fast-check'
 
-import { FairQueue } from '#lib/fair-queue.js'
+import { FairQueue, type Task } from '#lib/fair-queue.js'
 import t, { type Test } from '../suite.ts'
 
 const now = performance.now.bind(performance)
@@ -200,21 +200,20 @@ t.test('A key leaves half of the places free for a second after the last task of
 
 t.test('Clients that join waiting work share one entry, which waits where its turn comes soonest', async t => {
   const { queue, begun, outcomes, add, runAll, gone } = start(t)
-  const list = (network: string) => queue.run({ network }, read, () => !gone.has('list'))
-  const read = async () => { begun.push('list') }
+  const read = { run: async () => { begun.push('list') }, isWanted: () => !gone.has('list') }
   for (const name of ['a1', 'a2', 'a3', 'b1', 'c1']) add(name[0]!, name)
-  const reading = list('a')
+  const reading = queue.runShared({ network: 'a' }, read)
   queue.join({ network: 'b' }, read)
   t.equal(queue.waiting, 5, 'one entry')
   queue.join({ network: 'd' }, read)
   queue.join({ network: 'c' }, read)
-  queue.join({ network: 'a' }, async () => {})
+  queue.join({ network: 'a' }, { ...read })
   await runAll()
   await reading
   t.strictSame(begun, ['a1', 'a2', 'b1', 'c1', 'list', 'a3'])
 
   add('a', 'a4')
-  const alone = list('e')
+  const alone = queue.runShared({ network: 'e' }, read)
   queue.join({ network: 'f' }, read)
   gone.add('list')
   queue.dropUnwanted()
@@ -339,19 +338,21 @@ t.test('Whatever networks do, the queue is as fair as its model', async t => {
       const model = new Model(concurrency, maxLength, reservedMs)
       const begun: number[] = []
       const refused: number[] = []
-      const works: (() => Promise<void>)[] = []
+      const tasks: Task[] = []
       const ends: (() => void)[] = []
       const gone = new Set<number>()
       const all: Promise<void>[] = []
       for (const { does, ...rest } of steps) {
         const { network = '', pick = 0 } = rest as { network?: string, pick?: number }
-        const name = works.length
+        const name = tasks.length
         if (does === 'add') {
-          works.push(() => new Promise<void>(resolve => {
+          const run = () => new Promise<void>(resolve => {
             begun.push(name)
             ends[name] = resolve
-          }))
-          all.push(queue.run({ network }, works[name]!, () => !gone.has(name)).catch(() => { refused.push(name) }))
+          })
+          const task = { run, isWanted: () => !gone.has(name) }
+          tasks.push(task)
+          all.push(queue.runShared({ network }, task).catch(() => { refused.push(name) }))
           model.add(name, network)
         } else if (does === 'finish' && model.running.length > 0) {
           const { name } = model.running[pick % model.running.length]!
@@ -360,7 +361,7 @@ t.test('Whatever networks do, the queue is as fair as its model', async t => {
         } else if (does === 'later') {
           later(pick)
         } else if (does === 'join' && name > 0) {
-          queue.join({ network }, works[pick % name]!)
+          queue.join({ network }, tasks[pick % name]!)
           model.join(pick % name, network)
         } else if (does === 'drop' && name > 0) {
           gone.add(pick % name)

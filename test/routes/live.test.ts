@@ -192,13 +192,13 @@ function fillQueue (t: Test, app: FastifyInstance) {
     value (...[url, query, args, caller, snapshot]: Parameters<typeof etagOf>) {
       return etagOf(url, query, args, {
         get isWaiting () { return caller.isWaiting },
-        admit ({ isList, run, isWanted }) {
+        admit (read) {
           return caller.admit({
-            isList,
-            isWanted,
+            isList: read.isList,
+            isWanted: () => read.isWanted(),
             run () {
               order.push(url)
-              return run()
+              return read.run()
             },
           })
         },

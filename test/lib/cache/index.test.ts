@@ -111,9 +111,9 @@ t.test('The handler responds if a query has no row', async t => {
 t.test('The read of a list waits for its turn, which may be refused, while hits are served', async t => {
   let isFull = false
   const app = await start(t, callersThat({
-    async admit ({ run }) {
+    async admit (read) {
       if (isFull) throw new Error('There is no room')
-      return run()
+      return read.run()
     },
   }))
   t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
@@ -129,7 +129,7 @@ t.test('Requests that wait for the turn of a read share it', async t => {
   const app = await start(t, callersThat({
     admit (read) {
       waiting.push(read)
-      return isTurn.then(read.run)
+      return isTurn.then(() => read.run())
     },
     join: read => waiting.push(read),
   }))
@@ -171,10 +171,10 @@ t.test('A read that no client waits for any more is abandoned', async t => {
   const ended: string[] = []
   const turn = new EventEmitter()
   const app = await start(t, callersThat({
-    async admit ({ run }) {
+    async admit (read) {
       turn.emit('wait')
       await once(turn, 'begin')
-      return run()
+      return read.run()
     },
   }))
   app.addHook('onError', async (_request, _reply, { message }) => { errors.push(message) })

@@ -134,7 +134,7 @@ t.test('A caller with a version joins a running read that began with the same ve
 
 t.test('A caller does not join a read that no client waits for any more', async t => {
   const share = singleFlight<string>()
-  const client = { isWaiting: true, admit: <T>({ run }: SharedRead<T>) => run(), join () {}, hold () {} }
+  const client = { isWaiting: true, admit: <T>(read: SharedRead<T>) => read.run(), join () {}, hold () {} }
   let fetch!: () => void
   let drop!: () => void
   const fetched = new Promise<void>(resolve => { fetch = resolve })
@@ -203,8 +203,8 @@ function startTurns (maxLength: number) {
       finish = () => resolve(key)
     })), {
       isWaiting,
-      admit: ({ run, isWanted }) => queue.run({ network }, run, isWanted),
-      join: ({ run }) => queue.join({ network }, run),
+      admit: read => queue.runShared({ network }, read),
+      join: read => queue.join({ network }, read),
       hold () {},
     }),
     async finish () {
