@@ -23,7 +23,7 @@ export interface Outbox {
   count (): Promise<EmailCounts>
 }
 
-/** Creates the outbox. There is no sender if email is not configured. */
+/** Creates the outbox. If email is not configured, `sender` is undefined, and the outbox enqueues nothing. */
 export const createOutbox = (sql: Sql, sender: Sender | undefined, config: Pick<Config, 'FRONTEND_URL'>): Outbox => ({
   isConfigured: sender !== undefined,
   canLink: sender !== undefined && config.FRONTEND_URL.length > 0,
