@@ -91,8 +91,8 @@ export default fp(async app => {
   const lists = createQueue(Math.ceil(DATABASE_POOL_SIZE / 4))
   /**
    * Operations that also wait for a password or the identity provider. In the queue of operations, they would hold
-   * places of the database while they wait. So their statements take no place. Without a
-   * queue, 6,000 sign-ins that waited for a provider that did not answer ended a process with 256 MB of memory.
+   * places of the database while they wait. So their statements take no place. Without a queue, 6,000 sign-ins that
+   * waited for a provider that did not answer ended a process with 256 MB of memory.
    */
   const outside = createQueue(MAX_REQUESTS)
   /**
@@ -147,8 +147,8 @@ export default fp(async app => {
     done()
   })
 
-  // Connections are closed, but operations whose clients have gone may still run. The database closes after them, or
-  // after their time.
+  // Connections are closed, but operations whose clients have gone may still run. The database closes after them, at
+  // the latest after their timeouts.
   app.addHook('onClose', async () => {
     if (pending > 0) await new Promise<void>(resolve => { onIdle = resolve })
     clearInterval(timer)
