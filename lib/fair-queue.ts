@@ -26,7 +26,7 @@ interface Options {
   maxLength: number
   /** Longest wait. The default is unlimited. */
   maxWaitMs?: number
-  /** Time after the last task of a network for which the others leave it half of the places. The default is 0. */
+  /** For this time after a task of a network, other networks leave it half of the places. The default is 0. */
   reservedMs?: number
   /** Creates the error for refused work. */
   createError: () => Error

@@ -54,6 +54,7 @@ export async function run (
 
   async function end (close: () => Promise<unknown>, code: number) {
     stopsSince = performance.now()
+    // Otherwise, only the supervisor would end a stop that hangs, and the log would not say so.
     setTimeout(() => {
       logger.error(`killed by timeout (${seconds * 1000}ms)`)
       exit(1)

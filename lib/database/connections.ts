@@ -1,9 +1,12 @@
 import { Socket } from 'node:net'
 
-/** Time after which the driver closes an unused connection. */
+/**
+ * Time after which the driver closes an unused connection. Otherwise, a firewall may drop it unnoticed, and the next
+ * statement would wait until its timeout.
+ */
 export const IDLE_TIMEOUT_SECONDS = 60
 
-/** Number of checks within the tolerated silence. */
+/** Number of checks within the tolerated silence. With a single check, a wait could be twice as long. */
 const CHECKS = 10
 
 /** The argument that the driver passes to its option `socket`. */
