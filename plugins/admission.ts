@@ -33,7 +33,7 @@ declare module 'fastify' {
 
   interface FastifyReply {
     /** Tells whether the client waits for the response: its connection is open, and the response is not sent. */
-    isAwaited (): boolean
+    isWanted (): boolean
     /** Runs short statements in the queue of operations. Only for handlers that admit their statements. */
     admit: Admit
     /** Runs a read of much data in the queue of lists. Only for handlers that admit their reads. */
@@ -76,8 +76,8 @@ const CHECK_INTERVAL_MS = 100
  *   begins before the body has arrived.
  * - An operation counts as running until its handler has ended, even after a timeout, because its statements may still
  *   wait in the driver. An `onRoute` hook wraps the handler, because a `preHandler` cannot see its end.
- * - A handler runs a second time after a deadlock or a serialization failure. What its other statements have written is
- *   then committed, so statements that belong together are one statement or one transaction.
+ * - A handler runs a second time after a deadlock or a serialization failure. Statements that it committed
+ *   before are not undone, so statements that belong together are one statement or one transaction.
  *
  * A stop waits until every operation has responded.
  */
@@ -107,7 +107,7 @@ export default fp(async app => {
   const queues = { operations, lists, outside, pictures }
   app.decorate('queues', queues)
   app.decorateRequest('timer', null)
-  app.decorateReply('isAwaited', function () { return !this.raw.writableEnded && !this.request.socket.destroyed })
+  app.decorateReply('isWanted', function () { return !this.raw.writableEnded && !this.request.socket.destroyed })
   app.decorateReply('admit', function (read) { return enter(operations, this, () => read(app.sql)) })
   app.decorateReply('admitList', function (read) { return enter(lists, this, () => read(app.sql)) })
 
@@ -162,5 +162,5 @@ function fail (reply: FastifyReply, seconds: number) {
 
 /** Runs work in a queue, unless its client has gone by then. */
 function enter<T> (queue: FairQueue, reply: FastifyReply, work: () => Promise<T>) {
-  return queue.run(reply.request, work, () => reply.isAwaited())
+  return queue.run(reply.request, work, () => reply.isWanted())
 }

@@ -22,7 +22,7 @@ class LimitedCaller implements Caller {
     this.#reply = reply
   }
 
-  get isWaiting () { return this.#reply.isAwaited() }
+  isWanted () { return this.#reply.isWanted() }
 
   admit<T> (read: SharedRead<T>) {
     return this.#queueOf(read).runShared(this.#reply.request, read)

@@ -30,16 +30,14 @@ declare module 'fastify' {
 class Watchers implements Caller {
   readonly #queue: FairQueue
   readonly #network: string
-  readonly #isWanted: () => boolean
+  readonly isWanted: () => boolean
   #read: SharedRead<unknown> | undefined
 
   constructor (queue: FairQueue, network: string, isWanted: () => boolean) {
     this.#queue = queue
     this.#network = network
-    this.#isWanted = isWanted
+    this.isWanted = isWanted
   }
-
-  get isWaiting () { return this.#isWanted() }
 
   admit<T> (read: SharedRead<T>) {
     this.#read = read

@@ -94,7 +94,7 @@ async function createMetrics (app: FastifyInstance) {
   counter('response_cache_misses_total', 'Cache misses: reads from the database, shared by concurrent requests',
     () => cache.counts.misses)
   counter('response_cache_validations_total', 'Queries for the current snapshot, shared by concurrent requests',
-    () => cache.counts.validations)
+    () => cache.counts.snapshots)
   gauge('response_cache_bytes', 'Size of cached responses in bytes', cache.bytes)
 
   if (outbox.isConfigured) {
@@ -116,7 +116,7 @@ async function createMetrics (app: FastifyInstance) {
 
   gauge('live_clients', 'Clients that watch lists', () => live.clients)
   counter('live_messages_total', 'Changes of lists sent to clients', () => live.counts.messages)
-  counter('live_ticks_total', 'Looks at the snapshot while clients watch lists', () => live.counts.ticks)
+  counter('live_ticks_total', 'Reads of the snapshot while clients watch lists', () => live.counts.ticks)
 
   counter('log_lines_dropped_total', 'Log lines dropped because the log could not be written',
     () => standardOutput.dropped)

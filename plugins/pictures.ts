@@ -37,7 +37,7 @@ export default fp(async app => {
     bytes,
     userId: reply.request.user.id,
     client: reply.request,
-    isWanted: () => reply.isAwaited(),
+    isWanted: () => reply.isWanted(),
     admit: work => reply.admit(work),
   }))
   app.addHook('preClose', async () => store.endWaits())

@@ -4,7 +4,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { ChunkCollector, type Chunks } from './cached-body.ts'
-import type { Growing } from './single-flight.ts'
+import type { AddBytes } from './single-flight.ts'
 
 /** The type of a success body, from the schema of its route. */
 export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema['response'][200]>
@@ -48,16 +48,16 @@ const WRITE_TIME_MS = 5
 const COMMA = Buffer.from(',')
 
 /**
- * Reads a body and its snapshot id in one statement. Without a row of `fields`, `chunks` is `undefined`. Tells the
- * growing body when the read begins and when it has read more, and rejects if no client waits for the body any more.
+ * Reads a body and its snapshot id in one statement. Without a row of `fields`, `chunks` is `undefined`. Calls
+ * `addBytes` when the read begins and when it has read more, and rejects if no client waits for the body any more.
  */
 export async function readBody (
   sql: Sql, { list, fields = sql`SELECT`, format }: CachedQuery<any>, snapshotId: PendingQuery<Row[]>,
-  body: Growing
+  addBytes: AddBytes
 ): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
   const writer = format ? formatWriter(format) : jsonWriter(list?.field)
   const object = sql`(SELECT row_to_json(fields) FROM (${fields}) AS fields)`
-  body.addBytes(0)
+  addBytes(0)
   const first = list
     ? await readList()
     : toBodyRow((await sql`SELECT ${snapshotId}, ${object}`.raw())[0]!)
@@ -84,7 +84,7 @@ export async function readBody (
       for (const item of items) writer.add(item)
       // An error fails the statement, and the driver drops the remaining rows. It must not cancel the statement:
       // PostgreSQL cancels the current statement of a connection, which may belong to another request by then.
-      body.addBytes(items.reduce((sum, { length }) => sum + length, 0))
+      addBytes(items.reduce((sum, { length }) => sum + length, 0))
     })
     return first!
   }

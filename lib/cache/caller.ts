@@ -2,8 +2,8 @@ import type { FastifyReply } from 'fastify'
 
 /** A request for a body. A read needs to know nothing else about it. */
 export interface Caller {
-  /** Whether its client still waits for the body. */
-  readonly isWaiting: boolean
+  /** Tells whether its client still waits for the body. */
+  isWanted (): boolean
   /** Runs the read after admission. Rejects if admission refuses it. */
   admit<T> (read: SharedRead<T>): Promise<T>
   /** Tells that this caller also waits for the admission of the read, which may then come sooner. */
@@ -25,10 +25,10 @@ export interface SharedRead<T> {
   isWanted (): boolean
 }
 
-/** Returns a caller without limits. It waits while its reply can be sent, or for any time without a reply. */
+/** Returns a caller without limits. It waits as long as its reply can be sent, or for any time without a reply. */
 export function unlimitedCaller (reply?: FastifyReply): Caller {
   return {
-    get isWaiting () { return !reply?.sent && !reply?.request.socket.destroyed },
+    isWanted: () => !reply?.sent && !reply?.request.socket.destroyed,
     admit: read => read.run(),
     join () {},
     hold () {},

@@ -102,10 +102,10 @@ export default fp<CacheOptions>(async (app, { owner, callerOf = unlimitedCaller,
     const key = keyOf(method, url!, query, scope === 'private' ? owner(request) : null, args)
     const caller = callerOf(this)
     const body = await get(key, sql => query(sql, ...args), caller, request.snapshot).catch(error => {
-      if (caller.isWaiting) throw error
+      if (caller.isWanted()) throw error
     })
     const encoding = body && scope === 'public' ? await encodingFor(request, body) : undefined
-    if (!caller.isWaiting) {
+    if (!caller.isWanted()) {
       // The client has gone, but hooks that count requests must see the end of the response.
       if (!this.sent) this.send()
       return true

@@ -2,16 +2,13 @@ import { setImmediate } from 'node:timers/promises'
 
 import type { Caller, SharedRead } from './caller.ts'
 
-/** A read that grows a body. */
-export interface Growing {
-  /** Call when the read begins, and when it has read `bytes` more. Throws if no client waits for the body any more. */
-  addBytes (bytes: number): void
-}
+/** A read calls this when it begins, and when it has read `bytes` more. Throws if no client waits any more. */
+export type AddBytes = (bytes: number) => void
 
 /** How a body is read. */
 export interface Read<T> {
   isList: boolean
-  run (body: Growing): Promise<T>
+  run (addBytes: AddBytes): Promise<T>
 }
 
 /** No client waits for the body of a read any more. The server is not at fault. */
@@ -26,15 +23,16 @@ class AbortError extends Error {
  *   one entry of the queue, at the place of the caller who would be admitted first. A refusal fails all callers.
  * - GATHERING: the read begins in the next turn of the event loop. Callers can join.
  * - READING: the read is running. It may predate a commit that a new caller must see, so new callers join the next
- *   flight. A caller can still join if its version equals the version at the start, because every commit changes it.
+ *   flight. A caller with the id of a snapshot can still join if it equals the id at the start, because every commit
+ *   changes it.
  *
  * When the read ends, the next flight becomes current, or the key is deleted.
  */
-class Flight<T> implements SharedRead<T>, Growing {
+class Flight<T> implements SharedRead<T> {
   state: 'WAITING' | 'GATHERING' | 'READING' = 'WAITING'
   next: Flight<T> | undefined
-  /** The newest version known to a caller when the read began. No caller can join a running read without a version. */
-  version: string | null = null
+  /** Id of the newest snapshot that a caller knew when the read began. Callers with this id can join a running read. */
+  snapshot: string | null = null
   /** Number of bytes read so far. */
   length = 0
   readonly result: Promise<T>
@@ -54,39 +52,39 @@ class Flight<T> implements SharedRead<T>, Growing {
 
   get isList () { return this.#read.isList }
 
-  canJoin (version: string | null) {
-    return this.state === 'WAITING' || this.state === 'GATHERING' || (version !== null && version === this.version)
+  canJoin (snapshot: string | null) {
+    return this.state === 'WAITING' || this.state === 'GATHERING' || (snapshot !== null && snapshot === this.snapshot)
   }
 
-  add (caller: Caller, version: string | null) {
+  add (caller: Caller, snapshot: string | null) {
     this.#callers.push(caller)
-    this.version = version ?? this.version
+    this.snapshot = snapshot ?? this.snapshot
     if (this.#isQueued && this.state === 'WAITING') caller.join(this)
   }
 
   isWanted () {
-    return this.#callers.some(({ isWaiting }) => isWaiting)
+    return this.#callers.some(caller => caller.isWanted())
   }
 
   async run () {
     this.state = 'GATHERING'
     await setImmediate()
     this.state = 'READING'
-    return this.#read.run(this)
+    return this.#read.run(bytes => this.#addBytes(bytes))
   }
 
-  addBytes (bytes: number) {
+  #addBytes (bytes: number) {
     this.length += bytes
     for (const [index, caller] of this.#callers.entries()) caller.hold(this, index === 0 ? bytes : 0)
     if (this.isWanted()) return
     // While the driver drops the remaining rows, a caller that joins would get the error.
-    this.version = null
+    this.snapshot = null
     throw new AbortError('No client waits for this body')
   }
 
   async #fly (previous: Promise<T> | undefined) {
     await previous?.catch(() => {})
-    const [first = this.#callers[0]!, ...others] = this.#callers.filter(({ isWaiting }) => isWaiting)
+    const [first = this.#callers[0]!, ...others] = this.#callers.filter(caller => caller.isWanted())
     this.#isQueued = true
     const admitted = first.admit(this)
     for (const caller of others) if (this.state === 'WAITING') caller.join(this)
@@ -95,9 +93,9 @@ class Flight<T> implements SharedRead<T>, Growing {
 }
 
 /**
- * Returns a function with which concurrent callers of a key share reads. A read begins after the calls that it answers,
- * or has the same version (see Flight). At most one read per key runs at a time. `createRead` is called only if no
- * other caller has created a read to share.
+ * Returns a function with which concurrent callers of a key share reads. A caller gets the result of a read that
+ * began before its call only if it gives the id of the snapshot for which that read began. At most one read per key
+ * runs at a time. `createRead` is called only if no other caller has created a read to share.
  *
  * This function has no timeout, because the timeout of the first caller would also fail later callers. Statements and
  * operations have their own timeouts.
@@ -106,17 +104,17 @@ export function singleFlight<T> () {
   const flights = new Map<string, Flight<T>>()
 
   return function share (
-    key: string, createRead: () => Read<T>, caller: Caller, version: string | null = null
+    key: string, createRead: () => Read<T>, caller: Caller, snapshot: string | null = null
   ): Promise<T> {
-    const flight = flightFor(key, createRead, version)
-    flight.add(caller, version)
+    const flight = flightFor(key, createRead, snapshot)
+    flight.add(caller, snapshot)
     return flight.result
   }
 
-  /** Returns the flight that a caller with this version can join. */
-  function flightFor (key: string, createRead: () => Read<T>, version: string | null) {
+  /** Returns the flight that a caller with this snapshot can join. */
+  function flightFor (key: string, createRead: () => Read<T>, snapshot: string | null) {
     const current = flights.get(key)
-    if (current?.canJoin(version)) return current
+    if (current?.canJoin(snapshot)) return current
     if (current?.next) return current.next
     const flight = new Flight(createRead(), current, ({ next }) => {
       if (next) flights.set(key, next)

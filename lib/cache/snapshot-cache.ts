@@ -6,7 +6,7 @@ import type { PendingQuery, Row, Sql } from 'postgres'
 import { CachedBody, type Chunks, hashChunks } from './cached-body.ts'
 import { type CachedQuery, readBody } from './cached-query.ts'
 import type { Caller } from './caller.ts'
-import { type Growing, singleFlight } from './single-flight.ts'
+import { type AddBytes, singleFlight } from './single-flight.ts'
 
 /** A snapshot of the primary. */
 export interface Snapshot {
@@ -23,7 +23,7 @@ export interface SnapshotCacheOptions {
   shortSql: Sql
   /** Limit for all entries. Evicts the least recently used entries first. */
   maxBytes: number
-  /** Seconds within which the primary must respond. While an older validation exceeds it, new validations fail. */
+  /** Seconds within which the primary must respond. While an older read of the snapshot exceeds it, new ones fail. */
   timeoutSeconds?: number
   /** SQL expression that is read together with the snapshot: a JSON object by key, or null. */
   lookUp? (sql: Sql, keys: string[]): PendingQuery<Row[]>
@@ -66,11 +66,11 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 /** Size multiplier: identity, gzip and brotli. */
 const ENCODED_FORMS = 3
 
-/** Counts of hits, misses and validations. A validation is a query for the current snapshot. */
+/** Numbers of hits, of misses, and of reads of the snapshot. */
 export interface CacheCounts {
   hits: number
   misses: number
-  validations: number
+  snapshots: number
 }
 
 /**
@@ -79,7 +79,7 @@ export interface CacheCounts {
  *
  * 1. One statement reads a body and its snapshot id. Both are cached.
  * 2. After a request has arrived, the cache reads the current snapshot. Requests in the same turn of the event loop
- *    share this validation. If the ids are equal, no transaction was committed in between, so the bytes are current.
+ *    share this read. If the ids are equal, no transaction was committed in between, so the bytes are current.
  * 3. Otherwise, a statement that begins after the arrival of the request reads the body again. All requests that found
  *    the same new snapshot share this read.
  */
@@ -92,20 +92,20 @@ export function createSnapshotCache ({
   })
   const currentId = snapshotId(sql)
   const shareRead = singleFlight<CacheEntry>()
-  const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
-  /** The next validation, which callers can still join. */
+  const counts: CacheCounts = { hits: 0, misses: 0, snapshots: 0 }
+  /** The next read of the snapshot, which callers can still join. */
   let next: Promise<Snapshot> | undefined
-  /** The keys to look up with the next validation. */
+  /** The keys to look up with it. */
   let keys = new Set<string>()
-  /** The running validations, oldest first, with their start time in milliseconds. */
-  const validations = new Set<{ since: number }>()
+  /** The running reads of the snapshot, oldest first, with their start time in milliseconds. */
+  const running = new Set<{ since: number }>()
 
   return { readSnapshot, get, counts, bytes: () => entries.calculatedSize }
 
   /**
    * Reads the snapshot of the primary after the call, including the value of this key. Calls in one turn of the event
-   * loop share the validation. Rejects while an older validation exceeds the timeout. Otherwise, validations would
-   * accumulate during an outage: 2,400 in 20 seconds.
+   * loop share the read. Rejects while an older read exceeds the timeout. Otherwise, reads would accumulate during an
+   * outage: 2,400 in 20 seconds.
    */
   function readSnapshot (key?: string) {
     if (key) keys.add(key)
@@ -113,29 +113,29 @@ export function createSnapshotCache ({
       next = undefined
       const andFound = lookUp && keys.size > 0 ? sql`, ${lookUp(sql, [...keys])} AS found` : sql``
       keys = new Set()
-      const validation = { since: performance.now() }
-      const [oldest = validation] = validations
-      if (validation.since - oldest.since > timeoutSeconds * 1000) throw new Error('The database does not respond')
-      counts.validations++
-      validations.add(validation)
+      const own = { since: performance.now() }
+      const [oldest = own] = running
+      if (own.since - oldest.since > timeoutSeconds * 1000) throw new Error('The database does not respond')
+      counts.snapshots++
+      running.add(own)
       try {
         const [snapshot] = await shortSql<[Snapshot]>`SELECT ${currentId} AS id ${andFound}`
         return snapshot
       } finally {
-        validations.delete(validation)
+        running.delete(own)
       }
     })
     return next
   }
 
   /**
-   * Returns the body of the query with this key, at least as new as the call or, if given, as the snapshot `known`.
+   * Returns the body of the query with this key, at least as new as the call or, if given, as this snapshot.
    * Returns `undefined` if the query has no row.
    */
   async function get (
-    key: string, query: (sql: Sql) => CachedQuery<any>, caller: Caller, known?: Snapshot | null
+    key: string, query: (sql: Sql) => CachedQuery<any>, caller: Caller, snapshot?: Snapshot | null
   ): Promise<CachedBody | undefined> {
-    const { id } = known ?? await readSnapshot()
+    const { id } = snapshot ?? await readSnapshot()
     const entry = entries.get(key)
     if (entry && id !== null && entry.snapshot === id) {
       counts.hits++
@@ -143,16 +143,16 @@ export function createSnapshotCache ({
     }
     const createRead = () => {
       const made = query(sql)
-      return { isList: made.list !== undefined, run: (growing: Growing) => read(key, made, growing) }
+      return { isList: made.list !== undefined, run: (addBytes: AddBytes) => read(key, made, addBytes) }
     }
     // The caller may join a running read that was started for the same snapshot.
     const { body } = await shareRead(key, createRead, caller, id)
     return body
   }
 
-  async function read (key: string, query: CachedQuery<any>, growing: Growing): Promise<CacheEntry> {
+  async function read (key: string, query: CachedQuery<any>, addBytes: AddBytes): Promise<CacheEntry> {
     counts.misses++
-    const { chunks, snapshot } = await readBody(sql, query, currentId, growing)
+    const { chunks, snapshot } = await readBody(sql, query, currentId, addBytes)
     const { contentType } = query.format ?? { contentType: JSON_TYPE }
     const entry = { snapshot, body: chunks && await toBody(chunks, contentType, entries.get(key)?.body) }
     entries.set(key, entry)

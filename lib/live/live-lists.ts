@@ -13,7 +13,7 @@ export interface ListName {
 /** A list that at least one client watches. */
 interface LiveList extends WatchedList, ListName {
   /** The snapshot and the arguments for which `etag` was read. */
-  version: string | undefined
+  readFor: string | undefined
   readonly listeners: Set<Listener<LiveList>>
 }
 
@@ -47,28 +47,28 @@ interface Options {
   isClosing (): boolean
 }
 
-/** Interval at which the service asks for the snapshot. */
+/** Interval at which the service reads the snapshot. */
 const TICK_MS = 500
 
 /** Number of ticks between two comments: 15 seconds. Many proxies close connections that are silent for 30 seconds. */
 const TICKS_PER_COMMENT = 30
 
 /**
- * Time after which clients connect again if this process stops, at random. If 1,000 clients connected at once, others
- * would wait for 500 to 1,000 ms, instead of 90 ms.
+ * If this process stops, each client connects again after a random time between these. If 1,000 connected at once,
+ * other requests would take 500 to 1,000 ms, instead of 90 ms.
  */
 const RETRY_MS = { least: 1000, most: 3000 }
 
 /** Number of clients that are told in a turn of the event loop, because 100 messages take about 2 ms. */
 const BATCH = 100
 
-/** Maximum number of different lists, because a commit makes the service read each of them. A network can add half. */
+/** Maximum number of different lists. After a commit, the service reads each of them. A network can add half. */
 const MAX_LISTS = 200
 
 /**
- * Tells clients which lists have changed. While a client listens, each process asks for the snapshot every half second
- * and reads the watched lists if it has changed. It compares entity tags, so there is no queue that could lose or
- * repeat a change: after any gap, a client hears of the lists that differ from its own.
+ * Tells clients which lists have changed. While a client listens, each process reads the snapshot every half second,
+ * and the watched lists if it has changed. It compares entity tags: after any gap, a client hears of the lists that
+ * differ from its own. A queue of changes could lose or repeat one.
  */
 export class LiveLists {
   readonly counts = { messages: 0, ticks: 0 }
@@ -83,7 +83,7 @@ export class LiveLists {
   /** Clients to tell. */
   readonly #due = new Set<Listener<LiveList>>()
   #isTelling = false
-  #isAsking = false
+  #isReading = false
   #timer: NodeJS.Timeout | undefined
 
   constructor (source: ListSource, options: Options) {
@@ -132,7 +132,7 @@ export class LiveLists {
 
   #watch ({ url, base }: ListName): LiveList {
     const listeners = new Set<Listener<LiveList>>()
-    const list = { url, base, etag: undefined, readAt: -1, version: undefined, listeners }
+    const list = { url, base, etag: undefined, readAt: -1, readFor: undefined, listeners }
     this.#lists.set(keyOf(list), list)
     return list
   }
@@ -170,14 +170,14 @@ export class LiveLists {
       return
     }
     if (this.counts.ticks % TICKS_PER_COMMENT === 0) inBatches(this.#listeners, listener => listener.keepAlive())
-    // A slow database gets a single question at a time.
-    if (this.#isAsking) return
-    this.#isAsking = true
+    // A slow database gets one of these queries at a time.
+    if (this.#isReading) return
+    this.#isReading = true
     await this.#check(this.#lists.values())
-    this.#isAsking = false
+    this.#isReading = false
   }
 
-  /** Asks for the snapshot, reads the lists if it has changed, and tells their clients or a new client. */
+  /** Reads the snapshot, reads the lists if it has changed, and tells their clients or a new client. */
   async #check (lists: Iterable<LiveList>, newcomer?: Listener<LiveList>) {
     const time = performance.now()
     try {
@@ -225,13 +225,13 @@ export class LiveLists {
 
   /** Reads the entity tag of a list if its snapshot or its arguments have changed. */
   async #update (list: LiveList, snapshot: Snapshot) {
-    const version = `${snapshot.id} ${this.#source.argumentsOf(list)}`
-    if (snapshot.id !== null && list.version === version) return
+    const readFor = `${snapshot.id} ${this.#source.argumentsOf(list)}`
+    if (snapshot.id !== null && list.readFor === readFor) return
     const reader = this.#readerOf(list)
     // All clients may have gone.
     if (reader === undefined) return
     list.etag = await this.#source.readEtag(list, snapshot, reader, () => list.listeners.size > 0)
-    list.version = version
+    list.readFor = readFor
   }
 
   /**

@@ -250,7 +250,7 @@ t.test('A body may have a different format than JSON', async t => {
   t.equal((await app.inject('/text?author=eve')).statusCode, 404)
 })
 
-t.test('A validation looks up the keys of its requests in the same statement', async t => {
+t.test('A read of the snapshot looks up the keys of its requests in the same statement', async t => {
   const lookUp = (sql: Sql, authors: string[]) => sql`(
     SELECT json_object_agg(author, text) FROM notes WHERE author = ANY (string_to_array(${authors.join()}, ','))
   )`
@@ -266,10 +266,10 @@ t.test('A validation looks up the keys of its requests in the same statement', a
   }
   t.strictSame(await get('eve'), ['null', 0])
   for (let time = 0; time < 2; time++) t.strictSame(await get('ada'), ['{"ada":"one"}', 1])
-  t.strictSame(app.cache.counts, { hits: 1, misses: 2, validations: 3 }, 'one question a request')
+  t.strictSame(app.cache.counts, { hits: 1, misses: 2, snapshots: 3 }, 'one read of the snapshot a request')
 
   await sql`INSERT INTO notes VALUES ('eve', 'two')`
   const both = { ada: 'one', eve: 'two' }
   t.strictSame((await Promise.all([get('ada'), get('eve')])).map(([found]) => JSON.parse(String(found))),
-    [both, both], 'requests that arrive together share the question')
+    [both, both], 'requests that arrive together share the read')
 })

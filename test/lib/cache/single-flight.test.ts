@@ -16,9 +16,9 @@ function startReads () {
   const begun: { key: string, end: (result: string) => void, fail: (error: Error) => void }[] = []
   return {
     begun,
-    read: (key: string, version?: string) => share(key, list(() => new Promise((resolve, reject) => {
+    read: (key: string, snapshot?: string) => share(key, list(() => new Promise((resolve, reject) => {
       begun.push({ key, end: resolve, fail: reject })
-    })), ALONE, version),
+    })), ALONE, snapshot),
   }
 }
 
@@ -111,7 +111,7 @@ t.test('A call at the moment when a read ends does not share it', async t => {
   }
 })
 
-t.test('A caller with a version joins a running read that began with the same version', async t => {
+t.test('A caller with a snapshot joins a running read that began with the same snapshot', async t => {
   const { begun, read } = startReads()
   const early = [read('a', 'v1'), read('a', 'v2'), read('a')]
   await settle()
@@ -129,27 +129,28 @@ t.test('A caller with a version joins a running read that began with the same ve
   t.strictSame(await Promise.all([newer, unknown, late[0]]), Array(3).fill('second'))
   await settle()
   begun[2]!.end('third')
-  t.equal(await late[1], 'third', 'only the last version known when the read began counts')
+  t.equal(await late[1], 'third', 'only the last snapshot known when the read began counts')
 })
 
 t.test('A caller does not join a read that no client waits for any more', async t => {
   const share = singleFlight<string>()
-  const client = { isWaiting: true, admit: <T>(read: SharedRead<T>) => read.run(), join () {}, hold () {} }
+  let isWanted = true
+  const client = { ...ALONE, isWanted: () => isWanted }
   let fetch!: () => void
   let drop!: () => void
   const fetched = new Promise<void>(resolve => { fetch = resolve })
   const dropped = new Promise<void>(resolve => { drop = resolve })
-  const abandoned = share('a', list(async body => {
+  const abandoned = share('a', list(async addBytes => {
     await fetched
     try {
-      body.addBytes(1)
+      addBytes(1)
     } finally {
       await dropped
     }
     return 'first'
   }), client, 'v1')
   await settle()
-  client.isWaiting = false
+  isWanted = false
   fetch()
   await settle()
   const late = share('a', list(async () => 'second'), ALONE, 'v1')
@@ -198,11 +199,11 @@ function startTurns (maxLength: number) {
   return {
     begun,
     queue,
-    read: (network: string, key: string, isWaiting = true) => share(key, list(() => new Promise(resolve => {
+    read: (network: string, key: string, isWanted = true) => share(key, list(() => new Promise(resolve => {
       begun.push(key)
       finish = () => resolve(key)
     })), {
-      isWaiting,
+      isWanted: () => isWanted,
       admit: read => queue.runShared({ network }, read),
       join: read => queue.join({ network }, read),
       hold () {},

@@ -76,7 +76,7 @@ function start (t: Test, { maxBytes = ROOMY, sql = connect(t, 4), shortSql = con
   }
 }
 
-test('While a validation exceeds the timeout, others fail at once', async t => {
+test('While a read of the snapshot exceeds the timeout, others fail at once', async t => {
   const shortSql = connect(t, 1)
   const cache = createSnapshotCache({ sql: connect(t, 1), shortSql, maxBytes: ROOMY, timeoutSeconds: 0.1 })
   const slow = shortSql`SELECT pg_sleep(1)`.execute()
