@@ -106,9 +106,8 @@ export function eraseAccount (
       `
     }
     await sql`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${id}`
-    await sql`
-      DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email}, ${email.toLowerCase()})
-    `
+    // Only this spelling of the address, because a different spelling may have an account with failed sign-ins.
+    await sql`DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email})`
     await sql`DELETE FROM pictures WHERE user_id = ${id} AND NOT ${isKept(sql, withBlogs)}`
     await releaseMessages(sql, id)
     if (isOwn) await revokeTokens(sql, sql`SELECT ${id}::uuid AS id`)

@@ -862,6 +862,15 @@ t.test('An erasure deletes tokens and limits of the email', async t => {
   t.equal(await count(sql`SELECT FROM rate_limits WHERE key LIKE ${`${ada.email}%`}`), 0)
 })
 
+t.test('An erasure keeps the failed sign-ins of an address that differs in case', async t => {
+  const ada: Person = await newPerson()
+  const email = ada.email.toUpperCase()
+  await inject(app, 'POST', '/auth/login', { email: ada.email, password: 'wrong' })
+  await inject(app, 'POST', '/auth/register', { email, password: 'battery staple', firstName: 'A', lastName: 'L' })
+  await eraseUser(sql, email, {})
+  t.equal(await count(sql`SELECT FROM rate_limits WHERE key LIKE ${`${ada.email} %`}`), 1)
+})
+
 t.test('Changes are logged, without email and token', async t => {
   const events = lines.map(line => JSON.parse(line)).filter(({ event }) => event)
   const of = (name: string) => events.find(({ event }) => event === name)
