@@ -9,9 +9,10 @@ export const blogDecision = notification<Decision>(async ({ id: mailId, userId, 
   const [blog] = await sql<{ title: string }[]>`
     SELECT title FROM blogs
     WHERE id = ${id} AND author_id = ${userId} AND status = ${status} AND NOT EXISTS (
-      -- A later decision has an email of its own.
+      -- The same decision, made again later, has an email of its own.
       SELECT FROM emails
-      WHERE user_id = ${userId} AND template = 'blog-decision' AND data ->> 'blog' = ${id} AND emails.id > ${mailId}
+      WHERE user_id = ${userId} AND template = 'blog-decision' AND data ->> 'blog' = ${id}
+        AND data ->> 'status' = ${status} AND emails.id > ${mailId}
     )
   `
   if (!blog) return undefined
