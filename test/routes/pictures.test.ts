@@ -221,8 +221,10 @@ t.test('GET /me/pictures lists the newest picture first, with its uses, and DELE
   t.equal((await ada.inject('PUT', '/me/profile', { avatar: first.id })).json().user.avatar, first.url)
   const uses = [
     { kind: 'avatar', id: ada.id, name: 'Ada Lovelace' },
-    { kind: 'blog', id: draft, name: 'x'.repeat(200) },
-    { kind: 'blog', id: blog, name: 'My post' },
+    ...[
+      { kind: 'blog', id: draft, name: 'x'.repeat(200) },
+      { kind: 'blog', id: blog, name: 'My post' },
+    ].sort((one, other) => one.id < other.id ? -1 : 1),
     { kind: 'club', id: club, name: 'Chess' },
     { kind: 'event', id: event, name: 'Chess Night' },
     { kind: 'mentor', id: mentor, name: 'Grace' },

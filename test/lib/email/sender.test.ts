@@ -478,7 +478,7 @@ t.test('Later emails remove old ones', async t => {
   await sql`UPDATE emails SET settled_at = now() - interval '31 days' WHERE key = 'one'`
   await enqueue(id, 'test', {}, 'three')
   await all('sent', 'sent')
-  t.strictSame((await sql`SELECT key FROM emails ORDER BY id`).map(({ key }) => key), ['two', 'three'])
+  t.strictSame((await sql`SELECT key FROM emails ORDER BY created_at`).map(({ key }) => key), ['two', 'three'])
 })
 
 t.test('Names and texts cannot forge headers, lines or markup', async t => {
