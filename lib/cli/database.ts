@@ -48,7 +48,8 @@ const UNITS: Record<string, string> = { d: 'days', w: 'weeks', y: 'years' }
 
 /** Deletes registrations that are older than an age. */
 async function retain (age = '', dryRun = false) {
-  const [, number, unit] = /^([1-9]\d{0,3})([dwy])$/.exec(age) ?? []
+  // PostgreSQL knows no time that is 7,000 years ago.
+  const [, number, unit] = /^([1-9]\d{0,2}|[1-9]\d{3}(?=[dw]))([dwy])$/.exec(age) ?? []
   if (!unit) throw new UsageError('retention needs --registrations-older-than with a number and d, w or y, such as 2y')
   const interval = `${number} ${UNITS[unit]}`
   await onTables(async sql => {

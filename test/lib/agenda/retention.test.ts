@@ -111,10 +111,18 @@ t.test('retention deletes in batches, during deletions of events and new registr
 })
 
 t.test('retention requires an age', async t => {
-  for (const args of [[], ['--registrations-older-than', '2'], ['--registrations-older-than', '0d'], ['2y']]) {
+  const wrong = ['2', '0d', '9999y'].map(age => ['--registrations-older-than', age])
+  for (const args of [[], ['2y'], ...wrong]) {
     const { code, stderr } = await retention(...args)
     t.equal(code, 1)
     t.match(stderr, /see --help/)
+  }
+})
+
+t.test('retention takes the longest ages', async t => {
+  for (const age of ['9999d', '9999w', '999y']) {
+    t.strictSame(await retention('--registrations-older-than', age, '--dry-run'),
+      succeeded('Would delete 0 registrations for 0 events\n'), age)
   }
 })
 
