@@ -28,8 +28,11 @@ export async function runMain (main: () => Promise<void>) {
   }
 }
 
-/** SQLSTATEs that an operator can fix: missing rights, missing resources such as disk space, and a stopped server. */
-const FOR_OPERATORS = /^(42501|53|57P)/
+/**
+ * SQLSTATEs that an operator can fix: a read-only server, missing rights, missing resources such as disk space, and a
+ * stopped server.
+ */
+const FOR_OPERATORS = /^(25006|42501|53|57P)/
 
 function describeFailure (error: unknown) {
   if (error instanceof StartupError) return error.message

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises'
 
 import type { FastifyInstance } from 'fastify'
+import postgres from 'postgres'
 import t from 'tap'
 
 import { build, createDatabase, inject, insert, MAIL, person } from '../../helper.ts'
@@ -172,6 +173,15 @@ t.test('rejects unknown arguments', async t => {
     t.strictSame(await user({ DATABASE_URL }, args, input), failed(line), `user ${args.join(' ')}`)
   }
   t.strictSame(await app.sql`SELECT count(*) FROM users`, before)
+})
+
+t.test('reports a read-only server in one line', async t => {
+  const DATABASE_URL = await createDatabase()
+  const sql = postgres(DATABASE_URL, { max: 1 })
+  await sql.unsafe(`ALTER DATABASE "${new URL(DATABASE_URL).pathname.slice(1)}" SET default_transaction_read_only = on`)
+  await sql.end()
+  t.strictSame(await user({ DATABASE_URL }, ['sign-out', '--email', 'ada@example.org']),
+    failed('PostgreSQL: cannot execute SELECT FOR NO KEY UPDATE in a read-only transaction'))
 })
 
 t.test('reports an outdated schema in one line', async t => {
