@@ -19,6 +19,12 @@ const source = await emptyDatabase(t)
 await migrate(source.url)
 await call(seed, { DATABASE_URL: source.url }, {})
 await source.sql`UPDATE blogs SET status = 'PUBLISHED' WHERE status = 'DRAFT'`
+await source.sql`
+  WITH picture AS (
+    INSERT INTO pictures (user_id, large, small, width, height) SELECT id, '', '', 1, 1 FROM users LIMIT 1 RETURNING *
+  )
+  UPDATE users SET avatar_picture_id = picture.id FROM picture WHERE users.id = user_id
+`
 
 const [{ version }] = await source.sql<[{ version: number }]>`
   SELECT current_setting('server_version_num')::int / 10000 AS version
