@@ -43,6 +43,22 @@ walk('A date or number that is not complete is not saved as empty', {
   }
 })
 
+walk('A date is typed without a pause, because its year has four digits', {}, async (t, page) => {
+  const dialog = page.getByRole('dialog')
+  await signIn(page, 'head', { to: '/manage' })
+  await page.getByRole('button', { name: 'New event' }).click()
+  for (const label of ['Date and time', 'End']) {
+    await dialog.getByLabel(label).focus()
+    // Day and month are equal, and the hour is in the morning, because the browser chooses the order and the clock.
+    await page.keyboard.type('010120310630AM')
+    t.equal(await dialog.getByLabel(label).inputValue(), '2031-01-01T06:30')
+  }
+  // Some browsers accept more digits.
+  await dialog.getByLabel('End').fill('202618-12-31T18:00')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('End must be a complete date and time, with a year of four digits').waitFor()
+})
+
 walk('Errors go as the fields are corrected', { refusals: ['POST /auth/register 400'] }, async (t, page) => {
   await page.goto(`${origin}/register`)
   await page.getByRole('main').getByRole('button', { name: 'Sign up' }).click()

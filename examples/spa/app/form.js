@@ -33,6 +33,9 @@ import { draftOf, keepDraft } from './session.js'
  * @property {(file?: File) => unknown} [take] uploads a file
  */
 
+/** The last date. Without it, Chromium takes the hours that are typed after a year for more digits of this year. */
+const LAST_MINUTE = '9999-12-31T23:59'
+
 let forms = 0
 
 /**
@@ -111,7 +114,7 @@ export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
 
   function refuseIncomplete () {
     const issues = controls.filter(({ isIncomplete }) => isIncomplete?.()).map(({ field: { name, type } }) =>
-      [name, type === 'number' ? 'must be a number' : 'must be a complete date and time'])
+      [name, type === 'number' ? 'must be a number' : 'must be a complete date and time, with a year of four digits'])
     if (issues.length > 0) throw new ApiError('Please correct the marked fields.', 0, Object.fromEntries(issues))
   }
 
@@ -197,6 +200,7 @@ function control (field, id) {
   function makeInput () {
     if (type === 'textarea') return h('textarea', { ...attributes, rows: 8 }, value)
     if (type === 'checkbox') return h('input', { ...attributes, required: false, type, checked: Boolean(value) })
+    if (type === 'datetime-local') return h('input', { ...attributes, type, value, max: LAST_MINUTE })
     if (type !== 'select') return h('input', { ...attributes, type, value })
     return h('select', attributes, ...options.map(([option, words]) =>
       h('option', { value: option, selected: option === value }, words)))
@@ -224,7 +228,7 @@ function control (field, id) {
     },
     focus: () => input.focus(),
     complain,
-    isIncomplete: () => input.validity.badInput,
+    isIncomplete: () => input.validity.badInput || input.validity.rangeOverflow,
     element: type === 'checkbox'
       ? h('div', { class: 'field check' }, input, ...words, issue)
       : h('div', { class: 'field' }, ...words, input, issue),
