@@ -59,6 +59,22 @@ walk('A date is typed without a pause, because its year has four digits', {}, as
   await dialog.getByText('End must be a complete date and time, with a year of four digits').waitFor()
 })
 
+walk('A part of a form that is saved is shown, although another part was refused', {
+  refusals: ['PUT /agenda/{id} 400'],
+}, async (t, page) => {
+  await createEvent('Before the move', null)
+  const dialog = page.getByRole('dialog')
+  await signIn(page, 'head', { to: '/manage' })
+  await entry(page, 'Before the move').getByRole('button', { name: 'Edit' }).click()
+  await dialog.getByLabel('Title').fill('After the move')
+  await dialog.getByLabel('End').fill('2001-05-01T22:30')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('End must be after the start of the event').waitFor()
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await entry(page, 'After the move').waitFor()
+  t.equal(await entry(page, 'Before the move').count(), 0)
+})
+
 walk('Errors go as the fields are corrected', { refusals: ['POST /auth/register 400'] }, async (t, page) => {
   await page.goto(`${origin}/register`)
   await page.getByRole('main').getByRole('button', { name: 'Sign up' }).click()

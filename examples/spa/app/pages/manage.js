@@ -66,6 +66,7 @@ function list (rows) {
 async function editEvent (event, details) {
   // A second try after a wrong end or number of seats changes the event that the first try has created.
   let current = event
+  let isSent = false
   const draft = () => current ? `event ${current.id}` : 'new event'
   const saved = await openDialog(event ? 'Edit event' : 'New event', close => [form({
     fields: [
@@ -111,6 +112,7 @@ async function editEvent (event, details) {
     isEdit: Boolean(event),
     async send ({ data, endsAt, place, onlineUrl, capacity, ...values }) {
       const body = { ...values, ...data !== undefined && { data: data && fromLocal(data, event?.date) } }
+      isSent = true
       const isNew = !current
       if (!current) {
         const typed = draftOf(draft())
@@ -132,7 +134,8 @@ async function editEvent (event, details) {
       close(values.title ?? event?.title)
     },
   })])
-  if (saved || current !== event) await refresh()
+  // A part may be saved, although the form was refused.
+  if (isSent) await refresh()
   if (saved) notify(`“${saved}” has been saved.`)
 }
 
