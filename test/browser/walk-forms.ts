@@ -1,4 +1,5 @@
 // Forms of the example app: incomplete fields, seats, the link of an event, and what is said about emails.
+import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { entry, notified, startExample } from '../example.ts'
@@ -73,6 +74,36 @@ walk('A part of a form that is saved is shown, although another part was refused
   await dialog.getByRole('button', { name: 'Cancel' }).click()
   await entry(page, 'After the move').waitFor()
   t.equal(await entry(page, 'Before the move').count(), 0)
+})
+
+walk('A newer file of an event replaces an older one in a calendar app', {
+  refusals: ['GET /agenda/{id} 404'],
+}, async (t, page) => {
+  const id = await createEvent('Two files; one event', null)
+  const file = async () => {
+    await page.goto(`${origin}/events/${id}`)
+    const button = page.getByRole('button', { name: 'Add to my calendar' })
+    const [saved] = await Promise.all([page.waitForEvent('download'), button.click()])
+    t.equal(saved.suggestedFilename(), 'event.ics')
+    return readFile(await saved.path(), 'utf8')
+  }
+  const [before] = [await file(), await send('PUT', `/agenda/${id}`, head, { place: 'Room 1' })]
+  const after = await file()
+  for (const text of [before, after]) {
+    t.match(text, /^BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:.*\r\nBEGIN:VEVENT\r\n/)
+    t.match(text, /\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n$/)
+    t.equal(text.match(/BEGIN:VEVENT/g)!.length, 1)
+    t.match(text, `UID:${id}\r\n`)
+    t.match(text, 'SUMMARY:Two files\\; one event\r\n')
+  }
+  const changes = (text: string) => Number(/^SEQUENCE:(\d+)/m.exec(text)![1])
+  t.equal(changes(after), changes(before) + 1)
+  t.match(after, 'LOCATION:Room 1\r\n')
+
+  await send('DELETE', `/events/${id}`, head)
+  await page.getByText('This page has changed.').waitFor()
+  await page.getByRole('button', { name: 'Add to my calendar' }).click()
+  await notified(page, 'This event has changed. Please reload the page.')
 })
 
 walk('Errors go as the fields are corrected', { refusals: ['POST /auth/register 400'] }, async (t, page) => {

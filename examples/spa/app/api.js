@@ -180,7 +180,17 @@ export function sendPicture (file, progress, signal) {
  * @param {string} name
  */
 export async function download (request, name) {
-  const href = URL.createObjectURL(/** @type {Blob} */ (await call(request)))
+  save(/** @type {Blob} */ (await call(request)), name)
+}
+
+/**
+ * Saves a file under this name.
+ *
+ * @param {Blob} file
+ * @param {string} name
+ */
+export function save (file, name) {
+  const href = URL.createObjectURL(file)
   Object.assign(document.createElement('a'), { href, download: name }).click()
   URL.revokeObjectURL(href)
 }

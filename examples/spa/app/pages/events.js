@@ -1,4 +1,4 @@
-import { ApiError, call, client } from '../api.js'
+import { ApiError, call, client, save } from '../api.js'
 import { h } from '../dom.js'
 import { follow, isSame } from '../live.js'
 import {
@@ -234,7 +234,7 @@ export async function eventPage ({ parts: [id = ''] }) {
     ...isOver(event) ? [h('p', {}, h('span', { class: 'badge' }, 'Over'))] : [seat.element],
     h('p', { class: 'actions start' },
       !isOver(event) &&
-        h('a', { class: 'button', href: calendarFile(event), download: 'event.ics' }, 'Add to my calendar'),
+        actionButton('Add to my calendar', async () => save(await calendarFile(event), 'event.ics')),
       actionButton('Copy the link', copyLink)),
     ...description.split(/\n\s*\n/).map(paragraph => h('p', {}, paragraph)),
     h('p', {}, h('a', { href: '/events' }, '← All events')))].map(element => inColour(club.name, element))
@@ -347,19 +347,17 @@ function seatPart (event, own) {
 const verbOf = ({ seatsLeft }) => seatsLeft === 0 ? 'Stand in line' : 'Register'
 
 /**
- * The URL of a file for calendar apps (RFC 5545).
+ * The event as a file for calendar apps, from the calendar of its club. The service counts the changes in it, so that a
+ * newer file replaces an older one, or one from an email.
  *
  * @param {AgendaEvent} event
  */
-function calendarFile ({ id, title, date, endsAt, place, createdAt }) {
-  const time = (/** @type {string} */ text) => text.replace(/[-:]|\.\d+/g, '')
-  const escape = (/** @type {string} */ text) => text.replace(/[\\;,]/g, '\\$&').replace(/\r\n?|\n/g, '\\n')
-  const lines = [
-    'BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//Community Platform//EN', 'BEGIN:VEVENT', `UID:${id}`,
-    `DTSTAMP:${time(createdAt)}`, `DTSTART:${time(date)}`,
-    endsAt ? `DTEND:${time(endsAt)}` : 'DURATION:PT2H',
-    `SUMMARY:${escape(title)}`, ...place ? [`LOCATION:${escape(place)}`] : [], `URL:${location.href}`,
-    'END:VEVENT', 'END:VCALENDAR', '',
-  ]
-  return `data:text/calendar;charset=utf-8,${encodeURIComponent(lines.join('\r\n'))}`
+async function calendarFile ({ id, clubId }) {
+  const params = { path: { id: clubId } }
+  const calendar = await call(client.GET('/feeds/clubs/{id}.ics', { params, parseAs: 'text' }))
+  const entries = calendar.match(/^BEGIN:VEVENT$[^]*?^END:VEVENT$/gm) ?? []
+  const entry = entries.find(lines => lines.includes(`\nUID:${id}\r`))
+  if (!entry) throw new ApiError('This event has changed. Please reload the page.')
+  const lines = ['BEGIN:VCALENDAR', 'VERSION:2.0', 'PRODID:-//Community Platform//EN', entry, 'END:VCALENDAR', '']
+  return new Blob([lines.join('\r\n')], { type: 'text/calendar' })
 }
