@@ -106,6 +106,20 @@ walk('A newer file of an event replaces an older one in a calendar app', {
   await notified(page, 'This event has changed. Please reload the page.')
 })
 
+walk('Arrow keys choose one club after the other', {}, async (t, page) => {
+  await page.goto(`${origin}/events`)
+  const select = page.getByLabel('Club')
+  const clubs = await select.locator('option').allTextContents()
+  await select.focus()
+  for (const club of clubs.slice(1, 3)) {
+    const before = page.url()
+    await page.keyboard.press('ArrowDown')
+    await page.waitForURL(address => address.href !== before)
+    await page.locator('main[aria-busy]').waitFor({ state: 'detached' })
+    t.equal(await page.evaluate('document.activeElement.selectedOptions?.[0].textContent'), club)
+  }
+})
+
 walk('Errors go as the fields are corrected', { refusals: ['POST /auth/register 400'] }, async (t, page) => {
   await page.goto(`${origin}/register`)
   await page.getByRole('main').getByRole('button', { name: 'Sign up' }).click()

@@ -39,9 +39,14 @@ export async function eventsPage ({ query }) {
   const select = h('select', {
     id: 'club',
     /** @param {{ target: HTMLSelectElement }} event */
-    onchange: ({ target: { value } }) => go(`/events?${new URLSearchParams({
-      ...value && { club: value }, ...year !== null && { year: String(year) },
-    })}`),
+    async onchange ({ target: { value } }) {
+      await go(`/events?${new URLSearchParams({
+        ...value && { club: value }, ...year !== null && { year: String(year) },
+      })}`)
+      // Arrow keys choose one club after the other.
+      const next = /** @type {HTMLElement | null} */ (document.querySelector('#club'))
+      next?.focus()
+    },
   }, h('option', { value: '' }, 'All clubs'),
   ...clubs.map(({ id, name }) => h('option', { value: id, selected: id === club }, name)))
   return [
