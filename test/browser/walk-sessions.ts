@@ -137,6 +137,24 @@ walk('A sign-in counts in a tab that was open before, and Back leads to the page
   await other.getByRole('heading', { level: 1, name: 'Clubs' }).waitFor()
 })
 
+walk('A profile that was changed in a different tab is shown', {}, async (t, page) => {
+  await signIn(page, 'noor', { to: '/me/settings' })
+  const other = await page.context().newPage()
+  await other.goto(`${origin}/events`)
+  await other.getByRole('link', { name: 'Noor', exact: true }).waitFor()
+  await page.getByLabel('First name').fill('Nura')
+  await page.getByRole('button', { name: 'Save name' }).click()
+  await notified(page, 'Your name has been saved.')
+  await follow(other, 'Noor', 'Nura Rahimi')
+  await other.getByRole('link', { name: 'Nura', exact: true }).waitFor()
+
+  await page.getByLabel('First name').fill('Noor')
+  await page.getByRole('button', { name: 'Save name' }).click()
+  await page.getByRole('link', { name: 'Noor', exact: true }).waitFor()
+  await follow(other, 'Settings')
+  t.equal(await other.getByLabel('First name').inputValue(), 'Noor')
+})
+
 walk('A tab on a shared computer is never signed in as somebody else', {
   refusals: ['GET /auth/me 401'],
 }, async (t, page) => {

@@ -1,4 +1,4 @@
-import { call, client } from '../api.js'
+import { call, client, loadUser } from '../api.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import {
@@ -12,13 +12,15 @@ import { mentorCards } from './mentors.js'
 
 /** The profile, registrations, blog posts and liked mentors of the user. */
 export async function mePage () {
-  const user = /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())
   const [{ blogs }, { seats }, { likedMentors }, { reminderHours }] = await Promise.all([
     call(client.GET('/blogs/me')),
     call(client.GET('/me/seats')),
     call(client.GET('/mentors/liked')),
     call(client.GET('/me/notifications')),
+    // A different tab or an admin may have changed the profile.
+    loadUser(),
   ])
+  const user = /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())
   const liked = new Set(likedMentors.map(({ id }) => id))
   return [
     h('div', { class: 'profile' },

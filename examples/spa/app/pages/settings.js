@@ -12,10 +12,10 @@ import { notificationSwitches } from './notifications.js'
 
 /** Everything about the account of the user. */
 export async function settingsPage () {
-  const user = signedIn()
   const [{ notifications }, { account }] = await Promise.all([
-    call(client.GET('/me/notifications')), call(client.GET('/me/account')),
+    call(client.GET('/me/notifications')), call(client.GET('/me/account')), loadUser(),
   ])
+  const user = signedIn()
   return [h('div', { class: 'narrow settings' },
     heading('Settings'),
     namePart(),
