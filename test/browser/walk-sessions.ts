@@ -155,6 +155,15 @@ walk('A profile that was changed in a different tab is shown', {}, async (t, pag
   t.equal(await other.getByLabel('First name').inputValue(), 'Noor')
 })
 
+walk('Back leaves a page after a double click on its link', {}, async (t, page) => {
+  await follow(page, 'Clubs')
+  await page.getByRole('link', { name: 'Events', exact: true }).dblclick()
+  await page.getByRole('heading', { level: 1, name: 'Events' }).waitFor()
+  await page.goBack()
+  await page.getByRole('heading', { level: 1, name: 'Clubs' }).waitFor()
+  t.equal(page.url(), `${origin}/clubs`)
+})
+
 walk('A tab on a shared computer is never signed in as somebody else', {
   refusals: ['GET /auth/me 401'],
 }, async (t, page) => {

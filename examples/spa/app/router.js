@@ -89,7 +89,8 @@ export async function startRouter (render) {
  * @param {{ replace?: boolean }} [options]
  */
 export async function go (address, { replace = false } = {}) {
-  if (replace) {
+  // As for a link without this app, so that Back leaves the page after a double click.
+  if (replace || address === here()) {
     history.replaceState({ key }, '', address)
   } else {
     keepPlace()
