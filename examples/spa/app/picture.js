@@ -13,7 +13,7 @@ const CANCELLED = new ApiError('You cancelled the upload, so nothing has been se
 
 const TYPES = ['image/jpeg', 'image/png', 'image/webp']
 
-const megabytes = (/** @type {number} */ bytes) => `${Math.round(bytes / 100_000) / 10} MB`
+const megabytes = (/** @type {number} */ bytes, round = Math.floor) => `${round(bytes / 100_000) / 10} MB`
 
 /**
  * A field that uploads a picture: chosen as a file, dropped, pasted or taken by the camera of a phone. It also offers
@@ -120,7 +120,7 @@ export function pictureField ({ id, label, value, hint, optional = false, chosen
     if (!TYPES.includes(file.type)) return issue.replaceChildren('Please choose a JPEG, PNG or WebP picture.')
     if (file.size > PICTURE_BYTES) {
       return issue.replaceChildren(
-        `This picture has ${megabytes(file.size)}. It can have at most ${megabytes(PICTURE_BYTES)}.`)
+        `This picture has ${megabytes(file.size, Math.ceil)}. It can have at most ${megabytes(PICTURE_BYTES)}.`)
     }
     field.pending = upload(file, abort.signal)
     // The form waits for it. Without a form, the message is next to the field.
