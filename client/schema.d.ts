@@ -3216,15 +3216,15 @@ export interface operations {
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["UserNotFound"];
-            /** @description `You are the last admin. Please make another user an admin first` */
+            /** @description `You are the last admin. Please make another user an admin first` or `This is the author of erased users' posts. Only an operator can delete it, together with the posts: npm run user -- erase --with-blogs` */
             409: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": {
-                        /** @constant */
-                        message: "You are the last admin. Please make another user an admin first";
+                        /** @enum {string} */
+                        message: "You are the last admin. Please make another user an admin first" | "This is the author of erased users' posts. Only an operator can delete it, together with the posts: npm run user -- erase --with-blogs";
                     };
                 };
             };

@@ -1,5 +1,7 @@
 import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
 
+import { HttpError } from './http/errors.ts'
+
 /**
  * Prevents the service or a command from starting, for example an invalid variable, an unreachable database or a used
  * port. A person can fix the cause, so the message is printed without a stack trace.
@@ -15,8 +17,8 @@ export class StartupError extends Error {
 const ATTEMPT_MS = 2000
 
 /**
- * Runs an entry point. For a StartupError, and for an error of PostgreSQL that an operator can fix, prints the message.
- * For any other error, prints the stack trace. Both set the exit code 1.
+ * Runs an entry point. For a StartupError, an HttpError, and an error of PostgreSQL that an operator can fix, prints
+ * the message. For any other error, prints the stack trace. Both set the exit code 1.
  */
 export async function runMain (main: () => Promise<void>) {
   setDefaultAutoSelectFamilyAttemptTimeout(ATTEMPT_MS)
@@ -35,7 +37,7 @@ export async function runMain (main: () => Promise<void>) {
 const FOR_OPERATORS = /^(25006|42501|53|57P)/
 
 function describeFailure (error: unknown) {
-  if (error instanceof StartupError) return error.message
+  if (error instanceof StartupError || error instanceof HttpError) return error.message
   const { code, message } = error as NodeJS.ErrnoException
   return FOR_OPERATORS.test(String(code)) ? `PostgreSQL: ${message}` : error
 }

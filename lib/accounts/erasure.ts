@@ -9,7 +9,6 @@ import type { Outbox } from '../email/outbox.ts'
 import { changeSeats } from '../email/seats.ts'
 import { HttpError } from '../http/errors.ts'
 import { isKept } from '../pictures/stored.ts'
-import { StartupError } from '../startup.ts'
 import { assertFound, idOfEmail } from './accounts.ts'
 
 /** Numbers of rows that an erasure deletes, or would delete. */
@@ -36,6 +35,10 @@ export const FORMER_MEMBER = {
 /** Error message for the last admin. */
 export const LAST_ADMIN = 'You are the last admin. Please make another user an admin first'
 
+/** Error message for the placeholder author. */
+export const NEUTRAL_AUTHOR = "This is the author of erased users' posts. Only an operator can delete it, together " +
+  'with the posts: npm run user -- erase --with-blogs'
+
 interface ErasureOptions {
   withBlogs?: boolean
   dryRun?: boolean
@@ -47,7 +50,7 @@ interface ErasureOptions {
 /**
  * Erases the account whose id this query returns, with all its data; `undefined` for an unknown account. With `isOwn`,
  * the request comes from the user: all their tokens are revoked, and the last admin gets a 409. Published posts stay
- * under a neutral author unless `withBlogs` is set. A dry run only counts.
+ * under a neutral author, who gets a 409, unless `withBlogs` is set. A dry run only counts.
  */
 export function eraseAccount (
   pool: Sql, idQuery: PendingQuery<Row[]>,
@@ -82,7 +85,7 @@ export function eraseAccount (
     `
     if (dryRun) return erasure
     if (email === FORMER_MEMBER.email && erasure.publishedBlogs > 0 && !withBlogs) {
-      throw new StartupError(`${email} is the author of erased users' posts. To delete it and them, use --with-blogs.`)
+      throw new HttpError(409, NEUTRAL_AUTHOR)
     }
 
     // The same lock order as in the operations that delete an event or a mentor prevents deadlocks.

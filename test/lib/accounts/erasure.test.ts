@@ -2,9 +2,10 @@ import { randomUUID } from 'node:crypto'
 
 import { ROLES } from '#lib/roles.js'
 import { createLogger } from '#lib/http/logger.js'
-import { eraseUser } from '#lib/accounts/erasure.js'
+import { eraseUser, NEUTRAL_AUTHOR } from '#lib/accounts/erasure.js'
 import userCommand from '#lib/cli/user.js'
 import { enqueueEmails } from '#lib/email/emails.js'
+import { assertMessage } from '../../assertions.ts'
 import { PNG } from '../../fixtures.ts'
 import { allRows, build, inject, insert, MAIL, person, untilBlocked } from '../../helper.ts'
 import { call } from '../../process.ts'
@@ -26,8 +27,9 @@ t.test('The neutral author is deleted only together with its posts', async t => 
   `
   await insert(app, 'blogs', { status: 'PUBLISHED', author_id: id })
   const { code, stderr } = await user('erase', '--email', 'former-member')
-  t.strictSame([code, stderr],
-    [1, 'former-member is the author of erased users\' posts. To delete it and them, use --with-blogs.\n'])
+  t.strictSame([code, stderr], [1, `${NEUTRAL_AUTHOR}\n`])
+  const admin = await person(app, 'ADMIN')
+  assertMessage(t, await admin.inject('DELETE', `/account/${id}`), 409, NEUTRAL_AUTHOR)
   t.equal((await user('erase', '--email', 'former-member', '--with-blogs')).code, 0)
   t.strictSame([...await sql`SELECT FROM users WHERE id = ${id}`], [])
 })
