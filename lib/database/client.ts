@@ -124,6 +124,8 @@ export function createPools (
       },
       connection: {
         application_name: 'community-platform',
+        // The driver reads no other style. Poolers know this setting.
+        DateStyle: 'ISO, MDY',
         ...withSettings && { statement_timeout: timeoutSeconds * 1000, ...PLANNING },
         ...connection,
       },

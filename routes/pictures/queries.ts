@@ -13,8 +13,13 @@ export const smallPictureQuery = (sql: Sql, id: string): CachedQuery<Buffer> => 
   format,
 })
 
-/** Returns the large version of a picture; `undefined` for an unknown picture. */
+/**
+ * Returns the large version of a picture; `undefined` for an unknown picture. Base64 is shorter than the hexadecimal
+ * digits of the driver, which cannot read other values of `bytea_output`.
+ */
 export async function findLargePicture (sql: Sql, id: string) {
-  const [picture] = await sql<{ large: Buffer }[]>`SELECT large FROM pictures WHERE id = ${id}`
-  return picture?.large
+  const [picture] = await sql<{ bytes: string }[]>`
+    SELECT encode(large, 'base64') AS bytes FROM pictures WHERE id = ${id}
+  `
+  return picture && Buffer.from(picture.bytes, 'base64')
 }

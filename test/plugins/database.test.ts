@@ -7,6 +7,7 @@ import { setPassword } from '#lib/accounts/accounts.js'
 import { driverOptions } from '#lib/database/client.js'
 import { createLogger } from '#lib/http/logger.js'
 import { StartupError } from '#lib/startup.js'
+import { PNG } from '../fixtures.ts'
 import {
   bearer, build, createDatabase, inject, insert, make as makeService, person, untilBlocked,
 } from '../helper.ts'
@@ -133,4 +134,22 @@ t.test('An existing account becomes an admin, and keeps its password', async t =
     (await inject(app, 'POST', '/auth/login', { email, password })).statusCode
   t.equal(await signIn('her own password'), 200)
   t.equal(await signIn(ADMIN.ADMIN_PASSWORD), 401)
+})
+
+t.test('Dates and pictures are read, however the database writes them for other programs', async t => {
+  const DATABASE_URL = await createDatabase()
+  const sql = postgres(DATABASE_URL, { max: 1 })
+  for (const setting of ["datestyle = 'German'", "bytea_output = 'escape'"]) {
+    await sql.unsafe(`ALTER DATABASE "${new URL(DATABASE_URL).pathname.slice(1)}" SET ${setting}`)
+  }
+  await sql.end()
+  const app = await build(t, { DATABASE_URL })
+  const picture = await insert(app, 'pictures', { large: PNG, small: PNG, width: 1, height: 1 })
+  for (const query of ['', '?width=480']) {
+    t.strictSame((await inject(app, 'GET', `/pictures/${picture}${query}`)).rawPayload, PNG)
+  }
+  const event = await insert(app, 'events', { club_id: await insert(app, 'clubs'), date: '2026-01-31T09:30Z' })
+  const endsAt = '2026-01-31T11:30:00.000Z'
+  const response = await (await person(app, 'ADMIN')).inject('PUT', `/agenda/${event}`, { endsAt })
+  t.equal(response.json().event.endsAt, endsAt)
 })
