@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { entry, notified, startExample } from '../example.ts'
 
-const { api, origin, mails, walk, signIn, tokenOf, send } = await startExample()
+const { api, origin, mails, sql, walk, signIn, tokenOf, send } = await startExample()
 const head = await tokenOf('head@demo.example.org')
 
 /** Creates an event with this number of seats. */
@@ -288,13 +288,34 @@ walk('A person who comes after all is told whether they have a seat', {}, async 
   await notified(page, 'You are number 1 in line for “Full by now”.')
 
   // While the page is open, the person gets the seat.
-  await page.getByText('You are number 1 in line. You get an email').waitFor()
+  await page.getByText('You are number 1 in line. Get an email').waitFor()
   // The messages of the opening have arrived.
   await sleep(1000)
   await send('PUT', `/me/seats/${full}`, noor, { coming: false })
   await page.getByRole('button', { name: 'Show' }).click()
   await page.getByText('✓ You have a seat.').waitFor()
-  t.equal(await page.getByText('You are number 1 in line. You get an email').count(), 0)
+  t.equal(await page.getByText('You are number 1 in line. Get an email').count(), 0)
+})
+
+walk('A person who waits is promised an email only if they get it', {}, async (t, page) => {
+  const id = await createEvent('Full, with emails', 1)
+  await send('POST', `/events/${id}/register`, await tokenOf('noor@demo.example.org'), {})
+  await signIn(page, 'student', { to: `/events/${id}` })
+  await page.getByRole('button', { name: 'Stand in line' }).click()
+  await page.getByRole('link', { name: 'Get an email when a seat becomes free' }).click()
+  await page.getByText('Not verified').waitFor()
+  await sql`UPDATE users SET email_verified_at = now() WHERE email = 'student@demo.example.org'`
+  await page.goBack()
+  await page.getByText('You are number 1 in line. You get an email when a seat becomes free.').waitFor()
+
+  await page.goto(`${origin}/me/settings`)
+  await page.getByLabel('changes its title, date, end, place or club').waitFor()
+  const saved = page.waitForResponse(`${api}/me/notifications`)
+  await page.getByLabel('I register for an event, get a seat, or am taken off the list').uncheck()
+  await saved
+  await page.goto(`${origin}/events/${id}`)
+  await page.getByRole('link', { name: 'Get an email when a seat becomes free' }).waitFor()
+  t.equal(await page.getByText('You get an email').count(), 0)
 })
 
 walk('The page of a club shows an event that runs as to come, and one that is over as past', {}, async (t, page) => {

@@ -1,4 +1,5 @@
 import { ApiError, call, client, save } from '../api.js'
+import { EMAILS } from '../config.js'
 import { h } from '../dom.js'
 import { follow, isSame } from '../live.js'
 import {
@@ -213,9 +214,10 @@ function seats ({ capacity, seatsLeft, ...event }) {
 export async function eventPage ({ parts: [id = ''] }) {
   const load = () => Promise.all([call(client.GET('/agenda/{id}', { params: { path: { id } } })), ownSeat(id)])
   const [{ event }, own] = await load()
+  const isTold = own?.state === 'waiting' && await getsEmails()
   const { title, description, imageUrl, date, endsAt, place, hasOnlineUrl, club } = event
   const numbers = h('p', { class: 'meta' }, ...numbersOf(event))
-  const seat = seatPart(event, own)
+  const seat = seatPart(event, own, isTold)
   // The events of the club that run when this event begins. Others may have begun before.
   const list = listOf({
     club: event.clubId, from: date, to: new Date(Date.parse(date) + 1).toISOString(), limit: '100',
@@ -281,14 +283,23 @@ async function ownSeat (id) {
   return seats.find(({ event }) => event.id === id)
 }
 
+/** Tells whether the user gets an email about a seat. */
+async function getsEmails () {
+  const [{ account }, { notifications }] = await Promise.all([
+    call(client.GET('/me/account')), call(client.GET('/me/notifications')),
+  ])
+  return account.isEmailVerified && notifications.registration
+}
+
 /**
  * Buttons with which the user registers, gives up a seat, or comes after all. `update` shows whether seats are left and
  * the new place in line.
  *
  * @param {AgendaEvent} event
  * @param {OwnSeat | undefined} own
+ * @param {boolean} isTold whether an email tells the user about a seat
  */
-function seatPart (event, own) {
+function seatPart (event, own, isTold) {
   const { id, title, capacity } = event
   /** @param {boolean} coming */
   async function say (coming) {
@@ -336,7 +347,9 @@ function seatPart (event, own) {
     }
     return [
       own.state === 'waiting'
-        ? h('span', {}, 'You are number ', number, ' in line. You get an email when a seat becomes free.')
+        ? h('span', {}, 'You are number ', number, ' in line. ', EMAILS && (isTold
+          ? 'You get an email when a seat becomes free.'
+          : h('a', { href: '/me/settings' }, 'Get an email when a seat becomes free')))
         : capacity === null ? "✓ You're registered." : '✓ You have a seat.',
       actionButton("I can't come", async () => {
         const text = capacity === null

@@ -236,7 +236,7 @@ export async function attendeesPage ({ parts: [id = ''] }) {
         seats.map(({ registrationId, name, email, registeredAt, state, position }) => [
           name, `${STATES[state]}${position === null ? '' : ` (number ${position})`}`, email, onDate(registeredAt),
           actionButton('Take off', async () => {
-            const text = 'The registration is deleted, and one email tells the person.'
+            const text = 'The registration is deleted. An email tells the person, if they get emails about events.'
             if (!await confirmed(`Take ${name} off the list?`, text, 'Take off')) return
             const params = { path: { id, registrationId } }
             await call(client.DELETE('/agenda/{id}/seats/{registrationId}', { params }))
