@@ -321,7 +321,7 @@ walk('A club head, by keyboard alone', { refusals: ['POST /events 400'] }, async
   await press('Enter')
   await dialog.getByText('Description must have at least 10 characters').waitFor()
   await dialog.getByText('Date and time must not be empty').waitFor()
-  await dialog.getByText('Picture must be a URL').waitFor()
+  await dialog.getByText('Please choose a picture.').waitFor()
   await type('Whoever stays on their wheels the longest wins.')
   // The keys of a date field depend on the browser and its language.
   await page.getByLabel('Date and time').fill('2031-12-31T18:30')

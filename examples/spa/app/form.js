@@ -182,7 +182,8 @@ function control (field, id) {
       read: () => picture.value,
       write: picture.set,
       focus: picture.focus,
-      complain: picture.complain,
+      // An empty value is also not a URL, which the user does not have to know.
+      complain: words => picture.complain(words && picture.value === '' ? 'Please choose a picture.' : words),
       pending: () => picture.pending,
       take: picture.take,
     }
