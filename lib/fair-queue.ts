@@ -95,7 +95,7 @@ export class FairQueue {
       return await task.run()
     } finally {
       this.#count(network, -1)
-      this.#beginNext()
+      this.beginNext()
     }
   }
 
@@ -112,7 +112,7 @@ export class FairQueue {
         const [waiting] = list.splice(index, 1)
         if (list.length === 0) this.#waiting.delete(holder)
         this.#append(network, waiting!)
-        this.#beginNext()
+        this.beginNext()
       }
       return
     }
@@ -153,7 +153,7 @@ export class FairQueue {
       else this.#length++
       const refuse = () => reject(this.#options.createError())
       this.#append(network, { task, since: performance.now(), begin: resolve, refuse })
-      this.#beginNext()
+      this.beginNext()
     })
   }
 
@@ -163,7 +163,11 @@ export class FairQueue {
     else this.#waiting.set(network, [waiting])
   }
 
-  #beginNext () {
+  /**
+   * Begins waiting work while places are free. Call it regularly if places are reserved, because nothing tells that a
+   * reservation has ended.
+   */
+  beginNext () {
     const { concurrency, maxWaitMs = Infinity } = this.#options
     while (this.#running < concurrency) {
       const network = this.#nextNetwork()

@@ -59,7 +59,7 @@ const PER_CONNECTION = 8
 /** For this time after a request, other networks leave half of the places free for the network that sent it. */
 const RESERVED_MS = 1000
 
-/** Interval at which the queues drop operations whose clients have gone. */
+/** Interval at which the queues drop operations whose clients have gone, and begin others after a reservation. */
 const CHECK_INTERVAL_MS = 100
 
 /**
@@ -90,9 +90,9 @@ export default fp(async app => {
   /** Without a queue of their own, lists that read for seconds would take the connections of short operations. */
   const lists = createQueue(Math.ceil(DATABASE_POOL_SIZE / 4))
   /**
-   * Operations that also wait for a password or the identity provider. In the queue of operations, they would hold
-   * places of the database while they wait. So their statements take no place. Without a queue, 6,000 sign-ins that
-   * waited for a provider that did not answer ended a process with 256 MB of memory.
+   * Operations with `extraSeconds`: they also wait for a password, the identity provider or a pause. In the queue of
+   * operations, they would hold places of the database while they wait. So their statements take no place. Without a
+   * queue, 6,000 sign-ins that waited for a provider that did not answer ended a process with 256 MB of memory.
    */
   const outside = createQueue(MAX_REQUESTS)
   /**
@@ -111,10 +111,13 @@ export default fp(async app => {
   app.decorateReply('admit', function (read) { return enter(operations, this, () => read(app.sql)) })
   app.decorateReply('admitList', function (read) { return enter(lists, this, () => read(app.sql)) })
 
-  // An operation whose client has gone would otherwise keep its body, which the budget no longer counts. While the
-  // database did not answer, 750 bodies of 1 MB ended a process with 512 MB of memory.
+  // An operation whose client has gone would otherwise keep its body, and the budget has no connection to close. While
+  // the database did not answer, 750 bodies of 1 MB ended a process with 512 MB of memory.
   const timer = setInterval(() => {
-    for (const queue of Object.values(queues)) queue.dropUnwanted()
+    for (const queue of Object.values(queues)) {
+      queue.dropUnwanted()
+      queue.beginNext()
+    }
   }, CHECK_INTERVAL_MS).unref()
 
   app.addHook('onRoute', route => {

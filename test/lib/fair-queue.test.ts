@@ -196,6 +196,14 @@ t.test('A key leaves half of the places free for a second after the last task of
   t.equal(begun.join(''), 'baabaaa', 'what waited longer begins before it')
   t.strictSame([queue.running, queue.waiting], [4, 0])
   for (const network of 'aaaa') await finish(network)
+
+  for (const network of 'baaa') await add(network)
+  await finish('b')
+  later(1000)
+  t.equal(queue.waiting, 1)
+  queue.beginNext()
+  t.equal(queue.waiting, 0, 'the place is free after the second, without further tasks')
+  for (const network of 'aaa') await finish(network)
 })
 
 t.test('Clients that join waiting work share one entry, which waits where its turn comes soonest', async t => {

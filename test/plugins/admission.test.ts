@@ -322,3 +322,18 @@ t.test('It also covers the wait for a shared snapshot', async t => {
   // What was held is still on its way, and a connection that was silent is made again.
   while ((await get()).status !== 200) await sleep(20)
 })
+
+t.test('A place that was reserved for another network is used when its second is over', async t => {
+  const { lists } = app.queues
+  const ends: (() => void)[] = []
+  const run = (network: string) => lists.run({ network }, () => new Promise<void>(resolve => ends.push(resolve)))
+  const rival = run('192.0.2.1')
+  ends.shift()!()
+  await rival
+  const reads = ['192.0.2.2', '192.0.2.2', '192.0.2.2'].map(run)
+  t.strictSame([lists.running, lists.waiting], [2, 1])
+  while (lists.waiting > 0) await sleep(20)
+  t.equal(lists.running, 3)
+  for (const end of ends) end()
+  await Promise.all(reads)
+})
