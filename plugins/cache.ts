@@ -12,6 +12,11 @@ import { RefusedError } from '../lib/http/errors.ts'
  */
 export const maxBodyBytes = ({ MAX_HELD_BYTES }: Config) => Math.floor(MAX_HELD_BYTES / 2)
 
+/** Throws if a body exceeds this size. */
+export function assertSize ({ length }: { readonly length: number }, config: Config) {
+  if (length > maxBodyBytes(config)) throw new RefusedError('The response exceeds half of MAX_HELD_BYTES')
+}
+
 /** A reply that reads through the cache: in the queues of admission, and within the memory budget. */
 class LimitedCaller implements Caller {
   readonly #app: FastifyInstance
@@ -34,9 +39,7 @@ class LimitedCaller implements Caller {
 
   hold (body: { readonly length: number }, bytes: number) {
     const { budget, config } = this.#app
-    if (body.length > maxBodyBytes(config)) {
-      throw new RefusedError('The response exceeds half of MAX_HELD_BYTES')
-    }
+    assertSize(body, config)
     budget.share(this.#reply.request.held!, body, bytes)
   }
 

@@ -5,9 +5,12 @@ import fp from 'fastify-plugin'
 import type { PostgresError, Sql } from 'postgres'
 
 import type { CachedQuery, Caller, SharedRead } from '../lib/cache/index.ts'
+import type { Config } from '../lib/config.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
 import type { FairQueue } from '../lib/fair-queue.ts'
+import { RefusedError } from '../lib/http/errors.ts'
 import { type ListName, LiveLists } from '../lib/live/live-lists.ts'
+import { assertSize } from './cache.ts'
 
 /** A cached query and its arguments. */
 type ListQuery = readonly [query: (sql: Sql, ...args: any[]) => CachedQuery<any>, ...args: unknown[]]
@@ -29,12 +32,14 @@ declare module 'fastify' {
 /** Stands for all clients that watch a list, as one caller of its read. The read waits in the queue of lists. */
 class Watchers implements Caller {
   readonly #queue: FairQueue
+  readonly #config: Config
   readonly #network: string
   readonly isWanted: () => boolean
   #read: SharedRead<unknown> | undefined
 
-  constructor (queue: FairQueue, network: string, isWanted: () => boolean) {
+  constructor (queue: FairQueue, config: Config, network: string, isWanted: () => boolean) {
     this.#queue = queue
+    this.#config = config
     this.#network = network
     this.isWanted = isWanted
   }
@@ -50,7 +55,9 @@ class Watchers implements Caller {
   }
 
   /** No client holds the body, because only its entity tag is sent. */
-  hold () {}
+  hold (body: { readonly length: number }) {
+    assertSize(body, this.#config)
+  }
 
   /** Tells that a client of this network also waits for the read. */
   joinAs (network: string) {
@@ -84,14 +91,14 @@ export default fp(async app => {
     argumentsOf: list => JSON.stringify(queryOf(list).slice(1)),
     async readEtag (list, snapshot, network, isWanted) {
       const [query, ...args] = queryOf(list)
-      const caller = new Watchers(lists, network, isWanted)
+      const caller = new Watchers(lists, config, network, isWanted)
       callers.set(list, caller)
       const reading = cache.etagOf(split(list.url)[0], query, args, caller, snapshot)
       try {
         return await reading.finally(() => callers.delete(list))
       } catch (error) {
-        // For example, a negative limit is refused at each attempt.
-        if (isRefusal(error as PostgresError)) return undefined
+        // For example, a negative limit or a list that is too large is refused at each attempt.
+        if (error instanceof RefusedError || isRefusal(error as PostgresError)) return undefined
         throw error
       }
     },

@@ -169,6 +169,14 @@ t.test('a list of more than half of MAX_HELD_BYTES fails as declared, and an exp
   t.equal((await get('/blogs'))[0], 200)
   await add('PUBLISHED')
   t.strictSame(await get('/blogs'), [500, { message: 'Failed to fetch blogs' }])
+  // A list that is told before the other shows that this list was refused.
+  const stream = await fetch(`http://127.0.0.1:${port}/live?list=/blogs&list=/mentors`)
+  const reader = stream.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let told = ''
+  while (!told.includes('data:')) told += (await reader.read()).value
+  await app.sql`SELECT pg_sleep(1)`
+  t.notMatch(told + (await Promise.race([reader.read(), { value: '' }])).value, '"list":"/blogs"')
+  await reader.cancel()
   const [status, { blogs }] = await get('/me/export')
   t.strictSame([status, blogs.length, app.budget.closed], [200, 42, 0])
 })
