@@ -42,23 +42,24 @@ export const NEUTRAL_AUTHOR = "This is the author of erased users' posts. Only a
 interface ErasureOptions {
   withBlogs?: boolean
   dryRun?: boolean
-  isOwn?: boolean
+  /** Refuses to erase the last admin. */
+  keepsAdmin?: boolean
   /** Where to enqueue emails to people who get a seat. */
   outbox?: Pick<Outbox, 'enqueueBatch'>
 }
 
 /**
- * Erases the account whose id this query returns, with all its data; `undefined` for an unknown account. With `isOwn`,
- * the request comes from the user: all their tokens are revoked, and the last admin gets a 409. Published posts stay
- * under a neutral author, who gets a 409, unless `withBlogs` is set. A dry run only counts.
+ * Erases the account whose id this query returns, with all its data; `undefined` for an unknown account. All tokens
+ * of the user are revoked. With `keepsAdmin`, throws a 409 for the last admin. Published posts stay under a neutral
+ * author, who gets a 409, unless `withBlogs` is set. A dry run only counts.
  */
 export function eraseAccount (
   pool: Sql, idQuery: PendingQuery<Row[]>,
-  { withBlogs = false, dryRun = false, isOwn = false, outbox }: ErasureOptions
+  { withBlogs = false, dryRun = false, keepsAdmin = false, outbox }: ErasureOptions
 ): Promise<Erasure | undefined> {
   return pool.begin(async sql => {
-    // Makes admins who erase their accounts at the same time wait for each other.
-    if (isOwn) {
+    // Makes erasures of admins at the same time wait for each other.
+    if (keepsAdmin) {
       const admins = await sql<{ isLast: boolean }[]>`
         SELECT id = ${idQuery} AS "isLast" FROM users WHERE role = 'ADMIN' ORDER BY id FOR UPDATE
       `
@@ -113,7 +114,7 @@ export function eraseAccount (
     await sql`DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email})`
     await sql`DELETE FROM pictures WHERE user_id = ${id} AND NOT ${isKept(sql, withBlogs)}`
     await releaseMessages(sql, id)
-    if (isOwn) await revokeTokens(sql, sql`SELECT ${id}::uuid AS id`)
+    await revokeTokens(sql, sql`SELECT ${id}::uuid AS id`)
     // Also deletes likes, emails, sent messages and the calendar. The row in revoked_tokens stays, so that old tokens
     // remain revoked.
     await sql`DELETE FROM users WHERE id = ${id}`

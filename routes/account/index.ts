@@ -30,10 +30,8 @@ const account: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.erase,
     config: { failure: 'Error erasing account' },
   }, async request => {
-    const { params: { id }, user } = request
-    const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, {
-      isOwn: id === user.id, outbox: app.outbox,
-    })
+    const { id } = request.params
+    const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, { keepsAdmin: true, outbox: app.outbox })
     if (!erasure) throw new HttpError(404, 'User not found')
     audit(request, 'user-deleted', { user: id })
     const { publishedBlogs, keptPictures } = erasure

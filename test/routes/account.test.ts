@@ -895,12 +895,25 @@ t.test('DELETE /account/:id erases an account with posts and registrations, exce
   assertResponse(t, response, 200, {
     message: 'Account erased successfully', kept: { publishedBlogs: 1, pictures: 0 },
   })
-  assertMessage(t, await author.inject('GET', '/auth/me'), 401, 'Unauthorized')
+  assertMessage(t, await author.inject('GET', '/auth/me'), 401, 'Invalid or expired token')
   t.equal((await admin.inject('GET', `/blogs/${draft}`)).statusCode, 404)
   t.match((await inject(app, 'GET', `/blogs/${post}`)).json(), { blog: { author: { firstName: 'Former' } } })
   await app.sql`UPDATE users SET role = 'STUDENT' WHERE role = 'ADMIN' AND id <> ${admin.id}`
   const last = await admin.inject('DELETE', `/account/${admin.id}`)
   assertMessage(t, last, 409, 'You are the last admin. Please make another user an admin first')
+})
+
+t.test('An erased admin can do nothing any more, and two admins cannot erase each other', async t => {
+  const [admin, other] = [await person(app, 'ADMIN'), await person(app, 'ADMIN')]
+  await app.sql`UPDATE users SET role = 'STUDENT' WHERE role = 'ADMIN' AND id NOT IN ${app.sql([admin.id, other.id])}`
+  const responses = await Promise.all([
+    admin.inject('DELETE', `/account/${other.id}`), other.inject('DELETE', `/account/${admin.id}`),
+  ])
+  t.equal(responses.filter(({ statusCode }) => statusCode === 200).length, 1)
+  const [{ count }] = await app.sql<[{ count: number }]>`SELECT count(*)::int FROM users WHERE role = 'ADMIN'`
+  t.equal(count, 1)
+  const erased = responses[0]!.statusCode === 200 ? other : admin
+  assertMessage(t, await erased.inject('GET', '/users'), 401, 'Invalid or expired token')
 })
 
 t.test('GET /me/account tells the state of the account', async t => {
