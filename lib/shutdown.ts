@@ -29,7 +29,8 @@ export async function run (
     // initdb.
     if (stopsSince !== undefined) return
     stopsSince = performance.now()
-    await app.close()
+    // An error of `close` would hide the cause.
+    await Promise.allSettled([app.close()])
     throw error
   }
 

@@ -62,6 +62,20 @@ const SERVICE = `
   console.log('started')
 `
 
+t.test('A start that fails tells why, even if its connections cannot be closed', async t => {
+  const file = join(t.testdir(), 'service.mjs')
+  await writeFile(file, `
+    import { createLogger } from '#lib/http/logger.js'
+    import { run } from '#lib/shutdown.js'
+    const fail = message => async () => { throw new Error(message) }
+    await run({ listen: fail('no port'), close: fail('no end') }, {}, createLogger('info'), 1)
+  `)
+  const { code, stdout } = await start(t, file, {}, { covered: true }).ended
+  t.equal(code, 1)
+  t.match(stdout, 'no port')
+  t.notMatch(stdout, 'no end')
+})
+
 async function startStuckService (t: Test, seconds: number, error = '') {
   const file = join(t.testdir(), 'service.mjs')
   await writeFile(file, SERVICE)
