@@ -4,12 +4,14 @@ import { HttpError } from '../lib/http/errors.ts'
 import { loadConverter } from '../lib/pictures/load-converter.ts'
 import { CANNOT_CONVERT, tooManyUploads } from '../lib/pictures/refusals.ts'
 import { createPictureStore, type StoredPicture } from '../lib/pictures/store.ts'
+import { knownPicturesUrl } from '../lib/pictures/stored.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Rejects with 501 if this machine cannot convert pictures, and with 503 if the memory budget has no room for this
-     * upload. Call it before the body arrives, so that refused uploads do not hold memory.
+     * Rejects with 501 if this machine cannot convert pictures or the service does not know its own URL, and with 503
+     * if the memory budget has no room for this upload. Call it before the body arrives, so that refused uploads do not
+     * hold memory.
      */
     assertUpload (request: FastifyRequest): Promise<void>
     /** Stores an uploaded picture of the signed-in user. Rejects with the errors of `storePicture`. */
@@ -28,6 +30,7 @@ export default fp(async app => {
 
   app.decorate('assertUpload', async request => {
     if (!convert) throw new HttpError(501, CANNOT_CONVERT)
+    knownPicturesUrl(app.config, request)
     if (app.budget.isFullFor(request)) throw tooManyUploads()
   })
 

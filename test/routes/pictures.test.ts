@@ -302,6 +302,8 @@ t.test('URLs begin with PUBLIC_URL, or in development with the host of the reque
   const bob = await person(production)
   const refusal = { message: 'PUBLIC_URL is not configured' }
   assertResponse(t, await upload(bob.token, jpeg, 'image/jpeg', production), 501, refusal)
+  const large = Buffer.alloc(production.config.MAX_PICTURE_BYTES + 1)
+  assertResponse(t, await upload(bob.token, large, 'image/jpeg', production), 501, refusal, 'before the body')
   assertResponse(t, await bob.inject('GET', '/me/pictures'), 501, refusal)
 })
 
