@@ -128,6 +128,8 @@ export function setProfile (
 ) {
   return sql.begin(async transaction => {
     if (typeof avatar === 'string') {
+      // The lock order of an erasure prevents a deadlock.
+      await transaction`SELECT FROM users WHERE id = ${id} FOR NO KEY UPDATE`
       const { count } = await transaction`
         SELECT FROM pictures WHERE id = ${avatar} AND user_id = ${id} FOR KEY SHARE
       `

@@ -247,6 +247,20 @@ t.test('GET /me/pictures lists the newest picture first, with its uses, and DELE
   t.match((await inject(app, 'GET', `/blogs/${blog}`)).json().blog.content, /pictures/, 'a text stays as it was sent')
 })
 
+t.test('A picture that somebody begins to use while it is deleted stays', async t => {
+  const ada = await person(app)
+  const picture = await stored(ada)
+  let deleting!: ReturnType<typeof ada.inject>
+  await app.sql.begin(async sql => {
+    await sql`SELECT FROM pictures WHERE id = ${picture.id} FOR KEY SHARE`
+    await sql`UPDATE users SET avatar_picture_id = ${picture.id} WHERE id = ${ada.id}`
+    deleting = ada.inject('DELETE', `/me/pictures/${picture.id}`)
+    await untilBlocked(app.sql)
+  })
+  const uses = [{ kind: 'avatar', id: ada.id, name: 'Ada Lovelace' }]
+  assertResponse(t, await deleting, 409, { message: 'This picture is in use', uses })
+})
+
 t.test('Uses are few and short, and a text refers to its first 100 pictures', async t => {
   const ada = await person(app)
   const [picture, other] = [await stored(ada), await stored(ada)]

@@ -16,7 +16,6 @@ export const picturesOfUserQuery = (sql: Sql, userId: string, baseUrl: string): 
       ORDER BY created_at DESC, id
     `,
   },
-  fields: sql`SELECT`,
 })
 
 /**
@@ -25,14 +24,22 @@ export const picturesOfUserQuery = (sql: Sql, userId: string, baseUrl: string): 
  */
 export function deletePicture (sql: Sql, user: User, id: string, force: boolean): Promise<PictureUse[] | undefined> {
   return sql.begin(async transaction => {
-    const [picture] = await transaction<{ uses: PictureUse[] }[]>`
-      SELECT ${usesOfPicture(transaction)} AS uses
-      FROM pictures WHERE id = ${id} AND (user_id = ${user.id} OR ${user.role === 'ADMIN'}) FOR UPDATE
+    // The lock order of an erasure prevents a deadlock.
+    await transaction`
+      SELECT FROM users WHERE id = (SELECT user_id FROM pictures WHERE id = ${id}) FOR NO KEY UPDATE
     `
-    if (picture && (force || picture.uses.length === 0)) {
+    const { count } = await transaction`
+      SELECT FROM pictures WHERE id = ${id} AND (user_id = ${user.id} OR ${user.role === 'ADMIN'}) FOR UPDATE
+    `
+    if (count === 0) return undefined
+    // The statements that waited for the locks did not see a use that was added meanwhile.
+    const [{ uses }] = await transaction<[{ uses: PictureUse[] }]>`
+      SELECT ${usesOfPicture(transaction)} AS uses FROM pictures WHERE id = ${id}
+    `
+    if (force || uses.length === 0) {
       if (force) await removeFromOwner(transaction, id)
       await transaction`DELETE FROM pictures WHERE id = ${id}`
     }
-    return picture?.uses
+    return uses
   })
 }
