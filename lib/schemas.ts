@@ -140,13 +140,16 @@ export const Message = (...texts: string[]) => ResponseObject({ message: Enum(te
 /** Names an error, so that the API description says it once. */
 export const Named = (title: string, error: TObject): TObject => ({ ...error, title })
 
+/** Error messages for a user who may not manage an event. */
+export const REGISTRATIONS_NOT_ALLOWED = 'Not allowed to view registrations for this event'
+export const EVENT_NOT_ALLOWED = 'Not allowed to modify this event'
+
 /** Errors of several operations. */
 export const Unauthorized = Named('Unauthorized', Message('Unauthorized'))
 export const EventNotFound = Named('EventNotFound', Message('Event not found'))
 export const UserNotFound = Named('UserNotFound', Message('User not found'))
-export const RegistrationsNotAllowed =
-  Named('RegistrationsNotAllowed', Message('Not allowed to view registrations for this event'))
-export const EventNotAllowed = Named('EventNotAllowed', Message('Not allowed to modify this event'))
+export const RegistrationsNotAllowed = Named('RegistrationsNotAllowed', Message(REGISTRATIONS_NOT_ALLOWED))
+export const EventNotAllowed = Named('EventNotAllowed', Message(EVENT_NOT_ALLOWED))
 export const PictureNotFound = Named('PictureNotFound', Message('Picture not found'))
 
 /** A hook of a route that may respond itself. Its responses become responses of the route. */

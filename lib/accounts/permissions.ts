@@ -1,9 +1,10 @@
-import type { FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Role } from '../roles.ts'
+import { REGISTRATIONS_NOT_ALLOWED } from '../schemas.ts'
 
 /** The claims of a token that decide what its user may do. */
 export interface User {
@@ -27,7 +28,7 @@ export const isManagedBy = (sql: Sql | TransactionSql, { id, role }: User) => sq
  * message if the user may not manage the event.
  */
 export async function findManagedEvent (
-  sql: Sql | TransactionSql, user: User, id: string, refusal = 'Not allowed to view registrations for this event'
+  sql: Sql | TransactionSql, user: User, id: string, refusal: string
 ) {
   if (!id) throw new HttpError(400, 'Event ID is required')
   const [event] = await sql<{ title: string, date: string, allowed: boolean }[]>`
@@ -36,4 +37,11 @@ export async function findManagedEvent (
   if (!event) throw new HttpError(404, 'Event not found')
   if (!event.allowed) throw new HttpError(403, refusal)
   return event
+}
+
+/** Throws the error for a user who got no row of a list of registrations or seats, like `findManagedEvent`. */
+export async function refuseRegistrations (reply: FastifyReply, user: User, eventId: string): Promise<never> {
+  await reply.admit(sql => findManagedEvent(sql, user, eventId, REGISTRATIONS_NOT_ALLOWED))
+  // The user got the right to manage the event after the list was read.
+  throw new HttpError(403, REGISTRATIONS_NOT_ALLOWED)
 }

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
 
-import { findManagedEvent } from '../../lib/accounts/permissions.ts'
+import { refuseRegistrations } from '../../lib/accounts/permissions.ts'
 import { parseCursor } from '../../lib/formats.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
@@ -54,10 +54,8 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     const { user: { id, role }, params } = request
     // The other claims would give each token of a user an entry of its own in the cache.
     const user = { id, role }
-    if (await reply.sendCached(seatsQuery, user, params.id)) return
-    await reply.admit(sql => findManagedEvent(sql, user, params.id))
-    // The user got the right to manage the event after the list was read.
-    throw new HttpError(403, 'Not allowed to view registrations for this event')
+    const isSent = await reply.sendCached(seatsQuery, user, params.id)
+    if (!isSent) await refuseRegistrations(reply, user, params.id)
   })
 
   app.delete('/:id/seats/:registrationId', {

@@ -13,7 +13,8 @@ import { CHANGES } from '../../lib/email/batches.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { changeSeats } from '../../lib/email/seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
-import { type copy, type get, type list, type listSeats, NOT_ALLOWED, STORED_DETAILS, type update } from './schemas.ts'
+import { EVENT_NOT_ALLOWED } from '../../lib/schemas.ts'
+import { type copy, type get, type list, type listSeats, STORED_DETAILS, type update } from './schemas.ts'
 
 type ManagedEvent = Static<typeof update.response[200]>['event']
 
@@ -127,7 +128,7 @@ export function setDetails (
   { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
   return sql.begin(transaction => changeSeats(sql, transaction, outbox, sql`SELECT ${id}::uuid`, async () => {
-    await findManagedEvent(transaction, user, id, NOT_ALLOWED)
+    await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
     const [known] = await transaction<[Known]>`
       SELECT
         date, ${runsUntil(sql)}::text AS until, duration_ms::float, place, capacity, ${knownEvent(sql)} AS event
@@ -186,7 +187,7 @@ function durationOf (start: Date, endsAt: string | null) {
 export function insertCopies (sql: Sql, user: User, id: string, dates: string[]) {
   return sql.begin(async transaction => {
     await transaction`SELECT FROM events WHERE id = ${id} FOR KEY SHARE`
-    await findManagedEvent(transaction, user, id, NOT_ALLOWED)
+    await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
     const rows = await transaction<{ event: Static<typeof copy.response[201]>['events'][number] }[]>`
       WITH copied AS (
         INSERT INTO events (title, description, image_url, date, club_id)
@@ -224,7 +225,7 @@ export function removeSeat (
       SELECT FROM users WHERE id = (SELECT user_id FROM event_registrations WHERE id = ${registrationId}) FOR KEY SHARE
     `
     await changeSeats(sql, transaction, outbox, sql`SELECT ${id}::uuid`, async () => {
-      await findManagedEvent(transaction, user, id, NOT_ALLOWED)
+      await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
       const [removed] = await transaction`
         WITH registrations AS (
           DELETE FROM event_registrations WHERE id = ${registrationId} AND event_id = ${id} RETURNING *

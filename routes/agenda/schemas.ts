@@ -24,8 +24,6 @@ const TimeInput = (description: string) =>
 const Detail = <T>(type: string, options: object) =>
   Type.Optional(Type.Unsafe<T | null>({ type: [type, 'null'], ...options }))
 
-export const NOT_ALLOWED = 'Not allowed to modify this event'
-
 export const list = {
   operationId: 'listAgenda',
   summary: 'List events to come',

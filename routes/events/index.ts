@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
 
-import { findManagedEvent } from '../../lib/accounts/permissions.ts'
+import { refuseRegistrations } from '../../lib/accounts/permissions.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
+import { EVENT_NOT_ALLOWED } from '../../lib/schemas.ts'
 import {
   deleteEvent, eventsOfMemberQuery, eventsQuery, insertEvent, insertRegistration, registrationsOfEventQuery,
   registrationsOfUserQuery, updateEvent,
@@ -58,7 +59,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
       user: request.user, id: request.params.id, changes: request.body,
     })
     if (!outcome) throw new HttpError(404, 'Event not found')
-    if (!outcome.allowed) throw new HttpError(403, 'Not allowed to modify this event')
+    if (!outcome.allowed) throw new HttpError(403, EVENT_NOT_ALLOWED)
     return { event: outcome.event, message: 'Event updated successfully' as const }
   })
 
@@ -101,10 +102,8 @@ const events: FastifyPluginAsyncTypebox = async app => {
     const { user: { id, role }, params } = request
     // The other claims would give each token of a user an entry of its own in the cache.
     const user = { id, role }
-    if (await reply.sendCached(registrationsOfEventQuery, user, params.id)) return
-    await reply.admit(sql => findManagedEvent(sql, user, params.id))
-    // The user got the right to manage the event after the list was read.
-    throw new HttpError(403, 'Not allowed to view registrations for this event')
+    const isSent = await reply.sendCached(registrationsOfEventQuery, user, params.id)
+    if (!isSent) await refuseRegistrations(reply, user, params.id)
   })
 }
 

@@ -3,10 +3,11 @@ import { Readable } from 'node:stream'
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-import { audit } from '../../lib/http/audit.ts'
+import { audit, type AuditEvent } from '../../lib/http/audit.ts'
 import { findManagedEvent } from '../../lib/accounts/permissions.ts'
 import { type ReadBatch, readInBatches } from '../../lib/database/keyset.ts'
 import { toCsv, toFileName } from '../../lib/csv.ts'
+import { REGISTRATIONS_NOT_ALLOWED } from '../../lib/schemas.ts'
 import { allUsers, registrationsOf } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -18,11 +19,13 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error fetching event registrations', admission: 'reads' },
   }, async (request, reply) => {
     const { id } = request.params
-    const event = await reply.admit(sql => findManagedEvent(sql, request.user, id))
-    audit(request, 'registrations-exported', { target: id })
+    const event = await reply.admit(sql => findManagedEvent(sql, request.user, id, REGISTRATIONS_NOT_ALLOWED))
     const name = ['registrations', event.date.slice(0, 10), toFileName(event.title)].filter(Boolean).join('-')
     return send(request, reply, {
-      name, rows: registrationsOf(id), columns: { name: 'name', email: 'email', time: 'registeredAt', state: 'state' },
+      name,
+      rows: registrationsOf(id),
+      columns: { name: 'name', email: 'email', time: 'registeredAt', state: 'state' },
+      event: ['registrations-exported', { target: id }],
     })
   })
 
@@ -31,26 +34,33 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.users,
     config: { failure: 'Error fetching users', admission: 'reads' },
   }, async (request, reply) => {
-    audit(request, 'users-exported')
     return send(request, reply, {
       name: 'users',
       rows: allUsers,
       columns: {
         email: 'email', firstName: 'firstName', lastName: 'lastName', role: 'role', club: 'club', time: 'createdAt',
       },
+      event: ['users-exported'],
     })
   })
 
   /** Sends rows as a file. HEAD gets only the headers, without reading rows. */
   async function send<Row extends object> (
     request: FastifyRequest, reply: FastifyReply,
-    { name, rows, columns }: { name: string, rows: ReadBatch<Row>, columns: Record<string, string> }
+    { name, rows, columns, event: [event, fields] }: {
+      name: string
+      rows: ReadBatch<Row>
+      columns: Record<string, string>
+      event: [name: AuditEvent, fields?: Record<string, unknown>]
+    }
   ) {
     reply.headers({
       'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,
     })
     if (request.method === 'HEAD') return reply.send(Readable.from([]))
-    return reply.send(toCsv(await readInBatches(read => reply.admitList(read), rows), columns))
+    const batches = await readInBatches(read => reply.admitList(read), rows)
+    audit(request, event, fields)
+    return reply.send(toCsv(batches, columns))
   }
 }
 

@@ -15,6 +15,7 @@ import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { knownPicturesUrl, picturesUrl } from '../../lib/pictures/stored.ts'
+import { REGISTRATIONS_NOT_ALLOWED } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import {
   type Account, accountQuery, changePassword, deleteCalendar, findAccount, insertEmailChange, insertMessage,
@@ -186,7 +187,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error sending the message' },
   }, async (request, reply) => {
     const { user, params: { id }, body } = request
-    await findManagedEvent(app.sql, user, id)
+    await findManagedEvent(app.sql, user, id, REGISTRATIONS_NOT_ALLOWED)
     const messages: RateLimit = {
       name: 'event-messages', key: user.id, max: MESSAGES_PER_USER, message: schemas.TOO_MANY_MESSAGES,
     }

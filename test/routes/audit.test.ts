@@ -145,11 +145,13 @@ type Send = (url: string, payload?: unknown) => Promise<Record<string, unknown>[
 const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
   async 'GET /exports/users.csv' (send, t) {
     t.strictSame(await send('/exports/users.csv'), [{ event: 'users-exported' }])
+    t.strictSame(await sendAs(admin, 'HEAD')('/exports/users.csv'), [])
   },
   async 'GET /exports/events/:id/registrations.csv' (send, t) {
     const target = await makeEvent()
     const lines = await send(`/exports/events/${target}/registrations.csv`)
     t.strictSame(lines, [{ event: 'registrations-exported', target }])
+    t.strictSame(await sendAs(admin, 'HEAD')(`/exports/events/${target}/registrations.csv`), [])
   },
   async 'POST /me/calendar' (send, t) {
     t.strictSame(await send('/me/calendar'), [{ event: 'calendar-created' }])
