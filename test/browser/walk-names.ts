@@ -87,6 +87,21 @@ for (const locale of ['en-GB', 'de-DE', 'vi-VN', 'ar-EG']) {
   })
 }
 
+walk('A line that begins with an Arabic date is read from the left', { locale: 'ar-EG' }, async (t, page) => {
+  await signIn(page, 'head', { to: '/manage' })
+  await page.getByRole('link', { name: 'registrations' }).first().click()
+  await page.locator('.lead time').waitFor()
+  const [date, registrations] = await page.evaluate<{ left: number, right: number }[]>(`
+    [...document.querySelector('.lead').childNodes].map(node => {
+      const range = document.createRange()
+      range.selectNode(node)
+      const { left, right } = range.getBoundingClientRect()
+      return { left, right }
+    })
+  `)
+  t.ok(date!.right <= registrations!.left + 1, `${date!.right} <= ${registrations!.left}`)
+})
+
 walk('A name of one word has one initial', {}, async (t, page) => {
   await sql`UPDATE mentors SET name = 'Vera', image_url = 'data:,' WHERE name = 'Zanele Khumalo'`
   await page.goto(`${origin}/mentors`)
