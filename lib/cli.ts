@@ -12,6 +12,13 @@ const USAGE = `Usage: node dist/lib/cli.js COMMAND …
 
 COMMAND is database, email, migrate, openapi, seed or user. COMMAND --help explains it.`
 
+// console.log ignores errors, so a full disk would cut off an export without a word.
+process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+  process.exitCode = 1
+  // A program such as `head` has read enough.
+  if (code !== 'EPIPE') console.error(`Cannot write the output: ${message}`)
+})
+
 await runMain(async () => {
   const [name, ...args] = process.argv.slice(2)
   if (name === '--help') return console.log(USAGE)
