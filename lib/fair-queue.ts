@@ -40,9 +40,9 @@ const REFUSAL_DELAY_MS = 100
  *
  * - Waiting tasks run round robin by network. While others wait, a network with half of the places begins no
  *   further task.
- * - With `reservedMs`, it also begins none for this time after a different network sent a task, even if nobody waits.
- *   Otherwise, a client that sends one request after the other would always find all places taken, because it never
- *   waits between.
+ * - For `reservedMs` after a different network sent a task, a network with half of the places begins no further task,
+ *   even if nobody waits. Otherwise, a client that sends one request after the other would always find all places
+ *   taken, because it never waits between.
  * - If the queue is full, a task of the network with the most waiting tasks is refused in favour of a network with
  *   fewer.
  *

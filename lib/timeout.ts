@@ -1,8 +1,7 @@
 import type { Config } from './config.ts'
 
-// Time limits of the steps of operations and of a stop, in seconds. `shutdownTimeouts` adds them up. If a step had no
-// limit, a stop would wait for it until the process is killed. A single limit for the whole stop could not say when to
-// close connections, or when to leave PostgreSQL running and still write the log.
+// Time limits of the steps of operations and of a stop, in seconds. `shutdownTimeouts` adds them up. With a single
+// limit, a stop would not know when to close connections, or when to leave PostgreSQL running and still write the log.
 
 /** Hashing a password, including the wait, on a slow machine. */
 export const HASHING_SECONDS = 5

@@ -24,7 +24,7 @@ declare module 'fastify' {
   }
 }
 
-/** Interval of counts. In this time, headers of at most about 20 MB arrive. */
+/** Interval of counts. Node parses headers of at most about 20 MB in this time. */
 const COUNT_INTERVAL_MS = 250
 
 /**

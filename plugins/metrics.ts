@@ -88,7 +88,8 @@ async function createMetrics (app: FastifyInstance) {
 
   gauge('password_hashes_running', 'Passwords being hashed or verified', () => hashingStats().running)
   gauge('password_hashes_waiting', 'Passwords waiting to be hashed or verified', () => hashingStats().waiting)
-  counter('password_hashes_refused_total', 'Passwords refused because the queue was full', () => hashingStats().refused)
+  counter('password_hashes_refused_total', 'Passwords refused because the queue was full or slow',
+    () => hashingStats().refused)
 
   counter('response_cache_hits_total', 'Cache hits', () => cache.counts.hits)
   counter('response_cache_misses_total', 'Cache misses: reads from the database, shared by concurrent requests',

@@ -5,8 +5,8 @@ import { clientNetwork } from '../lib/http/client-network.ts'
 declare module 'fastify' {
   interface FastifyRequest {
     /**
-     * The network of the client, see `clientNetwork`. Read it before you wait: after the connection has closed, it is
-     * `unknown`.
+     * The network of the client, see `clientNetwork`. Read it before you wait, because Node may not know the IP address
+     * of a closed connection.
      */
     readonly network: string
   }

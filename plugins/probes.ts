@@ -5,7 +5,7 @@ import { HttpError } from '../lib/http/errors.ts'
 import { Message } from '../lib/schemas.ts'
 import { withTimeout } from '../lib/timeout.ts'
 
-/** Time for which probes share a check. */
+/** Time for which probes share a check. Otherwise, anybody could make the service send statements without a limit. */
 const CHECK_INTERVAL_MS = 1000
 
 /** Probes for orchestrators and load balancers. Only failures are logged. */

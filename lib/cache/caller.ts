@@ -9,9 +9,8 @@ export interface Caller {
   /** Tells that this caller also waits for the admission of the read, which may then come sooner. */
   join (read: SharedRead<unknown>): void
   /**
-   * Tells that this caller holds the body, perhaps together with others, and that the body has grown by `bytes`. If
-   * several callers hold the body, the cache tells one of them the bytes, and the others 0. Throws if the body is too
-   * large, which fails its read.
+   * Tells that this caller holds the body, and that the body has grown by `bytes`. If several callers hold it, one of
+   * them gets the bytes, and the others 0. Throws if the body is too large, which fails its read.
    */
   hold (body: { readonly length: number }, bytes: number): void
 }

@@ -38,6 +38,7 @@ class Flight<T> implements SharedRead<T> {
   readonly result: Promise<T>
   readonly #read: Read<T>
   readonly #callers: Caller[] = []
+  /** Whether `admit` was called. Before, a caller that joins would not find this read in a queue. */
   #isQueued = false
 
   constructor (read: Read<T>, previous: Flight<T> | undefined, onSettled: (flight: Flight<T>) => void) {

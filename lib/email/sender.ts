@@ -14,7 +14,7 @@ import {
 } from './emails.ts'
 
 const TIMES_MS = {
-  /** Interval between polls. A sender commits at most once per interval. */
+  /** Interval between polls. A sender commits at most once per interval, and once more for each email with a link. */
   turn: 1000,
   /** Pauses while the SMTP server is down. Each pause is twice as long as the previous pause. */
   pause: { first: 1000, longest: 60_000 },
@@ -22,7 +22,7 @@ const TIMES_MS = {
   stop: 5000,
 }
 
-/** Number of parallel deliveries. Bulk emails leave one connection to other emails. */
+/** Number of parallel deliveries, few enough for small servers. Bulk emails leave one connection to other emails. */
 const SENDING = { all: 4, bulk: 3 }
 
 /** Number of account emails that are claimed at once. If the sender is killed, some of them are sent twice. */

@@ -47,7 +47,7 @@ interface Options {
   isClosing (): boolean
 }
 
-/** Interval at which the service reads the snapshot. */
+/** Interval at which the service reads the snapshot. A change is told after half of it, on average. */
 const TICK_MS = 500
 
 /** Number of ticks between two comments: 15 seconds. Many proxies close connections that are silent for 30 seconds. */
@@ -235,8 +235,8 @@ export class LiveLists {
   }
 
   /**
-   * The network that watches the fewest lists, of those that watch this list. As a network that watches many lists, it
-   * would wait for all of them.
+   * Returns the network that watches the fewest lists, of those that watch this list. In the name of another network,
+   * the read would wait behind all lists of that network.
    */
   #readerOf ({ listeners }: LiveList) {
     let reader: string | undefined

@@ -128,7 +128,8 @@ export async function setBlogStatus (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, 
 
 /**
  * SQL query: the post before a change, locked so that parallel changes see each other's result. The author, whom the
- * email refers to, is locked first, in the same order as in an erasure, to prevent deadlocks.
+ * email refers to, is locked first, in the same order as in an erasure, to prevent deadlocks. The count makes
+ * PostgreSQL lock the author first.
  */
 const lockBlog = (sql: Sql, id: string) => sql`
   WITH author AS (
