@@ -29,14 +29,19 @@ walk('A date or number that is not complete is not saved as empty', {
   await page.keyboard.type('1e')
   await dialog.getByRole('button', { name: 'Save' }).click()
   await dialog.getByText('End must be a complete date and time').waitFor()
-  await dialog.getByText('Seats must be a number').waitFor()
+  await dialog.getByText('Seats must be a whole number').waitFor()
+  await dialog.getByLabel('Seats').fill('2.5')
+  t.equal(await dialog.getByText('Seats must be a whole number').count(), 0)
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('Seats must be a whole number').waitFor()
   await dialog.getByLabel('End').fill('2031-05-01T22:30')
   await dialog.getByLabel('Seats').fill('12')
   await dialog.getByRole('button', { name: 'Save' }).click()
   await notified(page, '“Ten seats” has been saved.')
 
   await entry(page, 'Ten seats').getByRole('button', { name: 'Repeat' }).click()
-  for (const [times, words] of [['0', 'must be 1 or more'], ['60', 'must be 52 or less']] as const) {
+  const refused = { 1.5: 'must be a whole number', 0: 'must be 1 or more', 60: 'must be 52 or less' }
+  for (const [times, words] of Object.entries(refused)) {
     await dialog.getByLabel('How many more times').fill(times)
     await dialog.getByRole('button', { name: 'Create' }).click()
     await dialog.getByText(`How many more times ${words}`).waitFor()

@@ -40,7 +40,8 @@ let forms = 0
 
 /**
  * Creates a form. An error of the service appears next to its field, or above the button if it has no field. The form
- * itself only refuses what the browser cannot read, such as a date without a time, because its value would be empty.
+ * itself only refuses what the browser cannot read, such as a date without a time, because its value would be empty,
+ * and numbers that are not whole.
  * All other rules exist only in the service.
  *
  * @param {object} description
@@ -113,8 +114,10 @@ export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
   }
 
   function refuseIncomplete () {
-    const issues = controls.filter(({ isIncomplete }) => isIncomplete?.()).map(({ field: { name, type } }) =>
-      [name, type === 'number' ? 'must be a number' : 'must be a complete date and time, with a year of four digits'])
+    const issues = controls.filter(({ isIncomplete }) => isIncomplete?.()).map(({ field: { name, type } }) => [
+      name,
+      type === 'number' ? 'must be a whole number' : 'must be a complete date and time, with a year of four digits',
+    ])
     if (issues.length > 0) throw new ApiError('Please correct the marked fields.', 0, Object.fromEntries(issues))
   }
 
@@ -229,7 +232,10 @@ function control (field, id) {
     },
     focus: () => input.focus(),
     complain,
-    isIncomplete: () => input.validity.badInput || input.validity.rangeOverflow,
+    isIncomplete () {
+      const { badInput, rangeOverflow, stepMismatch } = input.validity
+      return badInput || rangeOverflow || (type === 'number' && stepMismatch)
+    },
     element: type === 'checkbox'
       ? h('div', { class: 'field check' }, input, ...words, issue)
       : h('div', { class: 'field' }, ...words, input, issue),
