@@ -3216,7 +3216,7 @@ export interface operations {
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
             404: components["responses"]["UserNotFound"];
-            /** @description `You are the last admin. Please make another user an admin first` or `This is the author of erased users' posts. Only an operator can delete it, together with the posts: npm run user -- erase --with-blogs` */
+            /** @description `You are the last admin. Please make another user an admin first` or `This account is the author of erased users' posts` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3224,7 +3224,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "You are the last admin. Please make another user an admin first" | "This is the author of erased users' posts. Only an operator can delete it, together with the posts: npm run user -- erase --with-blogs";
+                        message: "You are the last admin. Please make another user an admin first" | "This account is the author of erased users' posts";
                     };
                 };
             };

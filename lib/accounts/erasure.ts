@@ -36,8 +36,7 @@ export const FORMER_MEMBER = {
 export const LAST_ADMIN = 'You are the last admin. Please make another user an admin first'
 
 /** Error message for the placeholder author. */
-export const NEUTRAL_AUTHOR = "This is the author of erased users' posts. Only an operator can delete it, together " +
-  'with the posts: npm run user -- erase --with-blogs'
+export const NEUTRAL_AUTHOR = "This account is the author of erased users' posts"
 
 interface ErasureOptions {
   withBlogs?: boolean
