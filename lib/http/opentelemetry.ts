@@ -5,7 +5,6 @@ import { defaultResource, detectResources, envDetector, resourceFromAttributes }
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
 import type { FastifyBaseLogger } from 'fastify'
 
-import { VERSION } from '../config.ts'
 import { SPANS_SECONDS, withTimeout } from '../timeout.ts'
 import { pathOf } from './logger.ts'
 
@@ -15,16 +14,16 @@ type Log = Pick<FastifyBaseLogger, 'info' | 'warn'>
 const UNTRACED = new Set(['/livez', '/readyz', '/metrics'])
 
 /**
- * Turns on OpenTelemetry: sends spans of requests in batches to the collector at `endpoint` (OTLP over HTTP, as JSON).
- * The SDK reads the other OpenTelemetry variables from the environment, for example the sampler and the batch size. If
- * the collector is unavailable, spans are lost and one line is logged. `stop` sends the remaining spans. A process has
- * one tracer.
+ * Turns on OpenTelemetry for this version of the service: sends spans of requests in batches to the collector at
+ * `endpoint` (OTLP over HTTP, as JSON). The SDK reads the other OpenTelemetry variables from the environment, for
+ * example the sampler and the batch size. If the collector is unavailable, spans are lost and one line is logged.
+ * `stop` sends the remaining spans. A process has one tracer.
  */
-export function startOpenTelemetry (endpoint: string, log: Log) {
+export function startOpenTelemetry (endpoint: string, version: string, log: Log) {
   const provider = new NodeTracerProvider({
     // OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME take precedence.
     resource: defaultResource()
-      .merge(resourceFromAttributes({ 'service.name': 'community-platform', 'service.version': VERSION }))
+      .merge(resourceFromAttributes({ 'service.name': 'community-platform', 'service.version': version }))
       .merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [new BatchSpanProcessor(createExporter(endpoint, log))],
   })
