@@ -25,7 +25,8 @@ const exports: FastifyPluginAsyncTypebox = async app => {
       name,
       rows: registrationsOf(id),
       columns: { name: 'name', email: 'email', time: 'registeredAt', state: 'state' },
-      event: ['registrations-exported', { target: id }],
+      event: 'registrations-exported',
+      target: id,
     })
   })
 
@@ -40,18 +41,19 @@ const exports: FastifyPluginAsyncTypebox = async app => {
       columns: {
         email: 'email', firstName: 'firstName', lastName: 'lastName', role: 'role', club: 'club', time: 'createdAt',
       },
-      event: ['users-exported'],
+      event: 'users-exported',
     })
   })
 
   /** Sends rows as a file. HEAD gets only the headers, without reading rows. */
   async function send<Row extends object> (
     request: FastifyRequest, reply: FastifyReply,
-    { name, rows, columns, event: [event, fields] }: {
+    { name, rows, columns, event, target }: {
       name: string
       rows: ReadBatch<Row>
       columns: Record<string, string>
-      event: [name: AuditEvent, fields?: Record<string, unknown>]
+      event: AuditEvent
+      target?: string
     }
   ) {
     reply.headers({
@@ -59,7 +61,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     })
     if (request.method === 'HEAD') return reply.send(Readable.from([]))
     const batches = await readInBatches(read => reply.admitList(read), rows)
-    audit(request, event, fields)
+    audit(request, event, { target })
     return reply.send(toCsv(batches, columns))
   }
 }
