@@ -130,6 +130,25 @@ export class FairQueue {
     }
   }
 
+  /**
+   * Begins waiting work while places are free. Call it regularly if places are reserved, because nothing tells that a
+   * reservation has ended.
+   */
+  beginNext () {
+    const { concurrency, maxWaitMs = Infinity } = this.#options
+    while (this.#running < concurrency) {
+      const network = this.#nextNetwork()
+      if (network === undefined) return
+      const { task, since, begin, refuse } = this.#shift(network)
+      if (!task.isWanted() || performance.now() - since > maxWaitMs) {
+        refuse()
+      } else {
+        this.#count(network, 1)
+        begin(network)
+      }
+    }
+  }
+
   #hasRoom (network: string) {
     if (this.#length < this.#options.maxLength) return true
     const held = this.#waiting.get(network)?.length ?? 0
@@ -161,25 +180,6 @@ export class FairQueue {
     const list = this.#waiting.get(network)
     if (list) list.push(waiting)
     else this.#waiting.set(network, [waiting])
-  }
-
-  /**
-   * Begins waiting work while places are free. Call it regularly if places are reserved, because nothing tells that a
-   * reservation has ended.
-   */
-  beginNext () {
-    const { concurrency, maxWaitMs = Infinity } = this.#options
-    while (this.#running < concurrency) {
-      const network = this.#nextNetwork()
-      if (network === undefined) return
-      const { task, since, begin, refuse } = this.#shift(network)
-      if (!task.isWanted() || performance.now() - since > maxWaitMs) {
-        refuse()
-      } else {
-        this.#count(network, 1)
-        begin(network)
-      }
-    }
   }
 
   /** Removes the next work of this network, which moves to the end. */

@@ -72,8 +72,8 @@ const CACHED_TOKENS = 10_000
 
 /**
  * The form of issued tokens. The last character of an HS256 signature has two unused bits, which are zero in issued
- * tokens. Node would also accept other spellings of the same bytes, so a changed token
- * could still work, and each spelling would be an entry of the cache.
+ * tokens. Node would also accept other spellings of the same bytes, so a changed token could still work, and each
+ * spelling would be an entry of the cache.
  */
 const CANONICAL = /^[\w-]+\.[\w-]+\.[\w-]{42}[AEIMQUYcgkosw048]$/
 

@@ -12,7 +12,7 @@ import { RefusedError } from '../lib/http/errors.ts'
  */
 export const maxBodyBytes = ({ MAX_HELD_BYTES }: Config) => Math.floor(MAX_HELD_BYTES / 2)
 
-/** Throws if a body exceeds this size. */
+/** Throws a RefusedError if a body exceeds `maxBodyBytes`. */
 export function assertSize ({ length }: { readonly length: number }, config: Config) {
   if (length > maxBodyBytes(config)) throw new RefusedError('The response exceeds half of MAX_HELD_BYTES')
 }

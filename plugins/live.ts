@@ -54,7 +54,7 @@ class Watchers implements Caller {
     this.joinAs(this.#network)
   }
 
-  /** No client holds the body, because only its entity tag is sent. */
+  /** Counts no bytes: no client holds the body, because only its entity tag is sent. */
   hold (body: { readonly length: number }) {
     assertSize(body, this.#config)
   }

@@ -117,7 +117,7 @@ async function createMetrics (app: FastifyInstance) {
 
   gauge('live_clients', 'Clients that watch lists', () => live.clients)
   counter('live_messages_total', 'Changes of lists sent to clients', () => live.counts.messages)
-  counter('live_ticks_total', 'Reads of the snapshot while clients watch lists', () => live.counts.ticks)
+  counter('live_ticks_total', 'Half-second intervals in which clients watched lists', () => live.counts.ticks)
 
   counter('log_lines_dropped_total', 'Log lines dropped because the log could not be written',
     () => standardOutput.dropped)

@@ -48,9 +48,9 @@ interface ErasureOptions {
 }
 
 /**
- * Erases the account whose id this query returns, with all its data; `undefined` for an unknown account. All tokens
- * of the user are revoked. With `keepsAdmin`, throws a 409 for the last admin. Published posts stay under a neutral
- * author, who gets a 409, unless `withBlogs` is set. A dry run only counts.
+ * Erases the account whose id this query returns, with all its data; `undefined` for an unknown account. Revokes all
+ * tokens of the user. With `keepsAdmin`, throws a 409 for the last admin. Published posts stay under a neutral author,
+ * unless `withBlogs` is set; throws a 409 for the neutral author itself. A dry run only counts.
  */
 export function eraseAccount (
   pool: Sql, idQuery: PendingQuery<Row[]>,

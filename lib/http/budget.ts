@@ -144,10 +144,10 @@ export class Budget {
   }
 
   /**
-   * Tells whether most of the limit is in use, and no network holds more than the network of this client. The
-   * bodies of clients that have gone count, because the service still holds them. If they did not, 229 uploads that
-   * clients left while PostgreSQL was stopped would take 2,281 MB. `enforce` does not count these bodies, because no
-   * connection that it can close would free them.
+   * Tells whether most of the limit is in use, and no network holds more than the network of this client. The bodies
+   * of clients that have gone count, because the service still holds them. If they did not, 229 uploads that clients
+   * left while PostgreSQL was stopped would take 2,281 MB. `enforce` does not count these bodies, because no connection
+   * that it can close would free them.
    */
   isFullFor ({ network }: Client) {
     const abandoned = Array.from(this.#abandoned, ({ client, own }) => ({ client, bytes: own }))
