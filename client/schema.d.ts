@@ -1271,7 +1271,7 @@ export interface paths {
         };
         /**
          * Check readiness
-         * @description Returns 200 if the database answers and its schema is up to date. Use it to decide whether to send requests to this process.
+         * @description Returns 200 if the database answers and its schema is up to date. Use it to decide whether to send requests to this process. The message tells if the database is read-only.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -6658,8 +6658,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /** @constant */
-                        message: "Ready";
+                        /** @enum {string} */
+                        message: "Ready" | "Ready, but the database is read-only";
                     };
                 };
             };

@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 
-import { createPools, type Database, openDatabase, type Sql } from '../lib/database/client.ts'
+import { createPools, type Database, isReadOnly, openDatabase, type Sql } from '../lib/database/client.ts'
 import { ensureFirstAdmin } from '../lib/accounts/first-admin.ts'
 import { prepareSchema } from '../lib/database/migrations.ts'
 import { TimeoutError } from '../lib/timeout.ts'
@@ -27,6 +27,9 @@ export default fp(async app => {
 
   if (!describeOnly) {
     await prepareSchema(database, config, log)
+    if (await isReadOnly(database.sql)) {
+      log.warn('The database is read-only, so every write fails. Look for default_transaction_read_only, or a standby')
+    }
     await ensureFirstAdmin(database.sql, config, log)
   }
 }, { name: 'database' })

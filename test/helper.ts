@@ -30,6 +30,9 @@ export async function createDatabase ({ migrated = true } = {}) {
   return withDatabase(url, name)
 }
 
+/** Returns the URL of a database for connections that can only read. */
+export const readOnly = (url: string) => `${url}?options=-c%20default_transaction_read_only=on`
+
 /** A database without the schema, and a connection to it. */
 export async function emptyDatabase (t: Teardown) {
   const url = await createDatabase({ migrated: false })

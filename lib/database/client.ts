@@ -184,6 +184,14 @@ export function address (url: string) {
   return `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`
 }
 
+/** Tells whether transactions can only read, for example on a standby or by `default_transaction_read_only`. */
+export async function isReadOnly (sql: Sql) {
+  const [row] = await sql<[{ isReadOnly: boolean }]>`
+    SELECT current_setting('transaction_read_only')::boolean AS "isReadOnly"
+  `
+  return row.isReadOnly
+}
+
 /** Returns the first row. Throws a RefusedError without a row. */
 export function expectOne<T> ([row]: readonly T[]): T {
   if (row === undefined) throw new RefusedError('The row does not exist')

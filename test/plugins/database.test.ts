@@ -9,7 +9,7 @@ import { createLogger } from '#lib/http/logger.js'
 import { StartupError } from '#lib/startup.js'
 import { PNG } from '../fixtures.ts'
 import {
-  bearer, build, createDatabase, inject, insert, make as makeService, person, untilBlocked,
+  bearer, build, createDatabase, inject, insert, make as makeService, person, readOnly, untilBlocked,
 } from '../helper.ts'
 import { currentRun } from '../run.ts'
 import t, { type Test } from '../suite.ts'
@@ -39,6 +39,14 @@ t.test('The service does not start on an outdated schema, but MIGRATE_ON_START b
   const second = await make(t, variables)
   await second.app.ready()
   t.strictSame(second.messages, [])
+})
+
+t.test('The service starts on a read-only database, with a warning', async t => {
+  const service = await make(t, { DATABASE_URL: readOnly(await createDatabase()) })
+  await service.ready()
+  t.strictSame(service.messages, [
+    'The database is read-only, so every write fails. Look for default_transaction_read_only, or a standby',
+  ])
 })
 
 t.test('An acknowledged registration is stored, even during other transactions', async t => {

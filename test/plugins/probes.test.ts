@@ -1,5 +1,5 @@
 import { createLogger } from '#lib/http/logger.js'
-import { build, createDatabase, inject, untilBlocked } from '../helper.ts'
+import { build, createDatabase, inject, readOnly, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
 const DATABASE_URL = await createDatabase()
@@ -52,6 +52,13 @@ t.test('GET /readyz returns 503 without a schema', async t => {
   await app.sql`DROP TABLE pgmigrations`
   const response = await inject(app, 'GET', '/readyz')
   t.strictSame([response.statusCode, response.json()], [503, { message: 'Not ready' }])
+})
+
+t.test('GET /readyz returns 200 for a read-only database, and says that it is', async t => {
+  const app = await build(t, { DATABASE_URL: readOnly(DATABASE_URL) })
+  const response = await inject(app, 'GET', '/readyz')
+  t.strictSame([response.statusCode, response.json()], [200, { message: 'Ready, but the database is read-only' }])
+  t.equal((await inject(app, 'GET', '/clubs')).statusCode, 200, 'people can read')
 })
 
 t.test('GET /livez returns 200 without a database, and GET /readyz 503', async t => {
