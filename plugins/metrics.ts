@@ -2,9 +2,11 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import postgres from 'postgres'
 
 import { hashingStats } from '../lib/auth/passwords.ts'
 import { VERSION } from '../lib/config.ts'
+import { isRefusal } from '../lib/database/conflicts.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { standardOutput } from '../lib/http/log-output.ts'
 import { onEnd } from '../lib/http/request-end.ts'
@@ -31,11 +33,15 @@ export default fp(async app => {
   const { METRICS_TOKEN } = app.config
   if (!METRICS_TOKEN) return
 
-  const { registry, times } = await createMetrics(app)
+  const { registry, times, databaseErrors } = await createMetrics(app)
 
   app.decorateRequest('since', 0)
   app.addHook('onRequest', (request, _reply, done) => {
     request.since = performance.now()
+    done()
+  })
+  app.addHook('onError', (_request, _reply, error, done) => {
+    if (error instanceof postgres.PostgresError && !isRefusal(error)) databaseErrors.inc({ code: error.code })
     done()
   })
   onEnd(app, ({ method, routeOptions, since }, _reply, status) => {
@@ -71,6 +77,12 @@ async function createMetrics (app: FastifyInstance) {
     help: 'Duration of requests',
     labelNames: ['method', 'route', 'status'],
     buckets: BUCKETS,
+    registers,
+  })
+  const databaseErrors = new Counter({
+    name: 'database_errors_total',
+    help: 'Requests that failed with an error of PostgreSQL, by SQLSTATE; values that PostgreSQL refused do not count',
+    labelNames: ['code'],
     registers,
   })
   gauge('database_connections', 'Open connections to PostgreSQL', () => connections.open)
@@ -129,7 +141,7 @@ async function createMetrics (app: FastifyInstance) {
     registers,
   }).set({ version: VERSION, node: process.version }, 1)
 
-  return { registry, times }
+  return { registry, times, databaseErrors }
 
   function gauge (name: string, help: string, read: () => number) {
     return new Gauge({ name, help, registers, collect () { this.set(read()) } })

@@ -6,8 +6,9 @@ import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
+import { parse } from 'yaml'
 
-import { bearer, build, createDatabase, inject, insert, MAIL, person, untilBlocked } from '../helper.ts'
+import { bearer, build, createDatabase, inject, insert, MAIL, person, readOnly, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
 const TOKEN = 'a-token-of-the-tests'
@@ -128,6 +129,16 @@ t.test('Gauges count the connections of the pool, and the passwords that are has
   })
 })
 
+t.test('Requests that fail with an error of PostgreSQL are counted by SQLSTATE', async t => {
+  const app = await build(t, { ...measured, DATABASE_URL: readOnly(DATABASE_URL) })
+  const { token } = await person(await build(t, { DATABASE_URL }), 'STUDENT')
+  t.equal((await inject(app, 'PUT', '/me/profile', { firstName: 'Eve' }, bearer(token))).statusCode, 500)
+  // PostgreSQL refuses the value of a client.
+  t.equal((await inject(app, 'GET', '/events?limit=-1')).statusCode, 500)
+  const errors = Object.entries(await scrape(app)).filter(([sample]) => sample.startsWith('database_errors_total'))
+  t.strictSame(errors, [['database_errors_total{code="25006"}', '1']])
+})
+
 t.test('The queues are shown', async t => {
   // One place for lists.
   const app = await build(t, { ...measured, DATABASE_POOL_SIZE: '4' })
@@ -245,8 +256,16 @@ t.test('Every metric on the dashboard exists, with its labels', async t => {
 })
 
 t.test('Every metric that there is an alert for exists', async t => {
-  const samples = Object.keys(await scrape(app))
-  const rules = [...(await readFile('examples/prometheus-alerts.yaml', 'utf8')).matchAll(/expr: .*\((\w+)\) >/g)]
-  t.equal(rules.length, 3)
-  for (const [, name = ''] of rules) t.ok(samples.includes(name), name)
+  const samples = Object.keys(await scrape(app)).map(sample => sample.replace(/\{.*/, ''))
+  const { groups } = parse(await readFile('examples/prometheus-alerts.yaml', 'utf8')) as {
+    groups: { rules: { alert: string, expr: string }[] }[]
+  }
+  const rules = groups.flatMap(({ rules }) => rules)
+  t.ok(rules.length > 5)
+  for (const { alert, expr } of rules) {
+    // Names of metrics contain an underscore, except for `up`, which Prometheus adds.
+    const names = expr.match(/\b[a-z]+(_[a-z]+)+\b|\bup\b/g) ?? []
+    t.ok(names.length > 0, alert)
+    for (const name of names) t.ok(name === 'up' || samples.includes(name), `${alert}: ${name}`)
+  }
 })
