@@ -38,12 +38,22 @@ type Call<M extends Method> = <Path extends PathsWith<M>>(
   path: Path, ...init: undefined extends Init<Path, M> ? [init?: Init<Path, M>] : [init: Init<Path, M>]
 ) => Promise<FetchResponse<paths[Path][M] & object, Init<Path, M>, `${string}/${string}`>>
 
+/** The body of a list, if it has a cursor of the next page. */
+type PageOf<Path extends PathsWith<'get'>> = paths[Path]['get'] extends {
+  responses: { 200: { content: { 'application/json': infer Page extends { next: string | null } } } }
+} ? Page : never
+
+type PathsWithPages = {
+  [Path in PathsWith<'get'>]: [PageOf<Path>] extends [never] ? never : Path
+}[PathsWith<'get'>]
+
 /** A public list with its query, as in `client.live`. */
 export type PublicList = `/${'agenda' | 'blogs' | 'clubs' | 'events' | 'mentors' | 'testimonials'}${'' | `?${string}`}`
 
 /**
  * A function for each method of HTTP, for example `client.GET('/events', { params: { query: { limit: '3' } } })`. It
  * resolves to `{ data, error, response }`: `data` is the body of a success, and `error` the body of any other response.
+ * A text, such as CSV or a calendar, is a string. An error that is not JSON, for example of a proxy, gets a `message`.
  * The promise rejects if the service cannot be reached, for example offline.
  */
 export interface Client {
@@ -51,6 +61,11 @@ export interface Client {
   PUT: Call<'put'>
   POST: Call<'post'>
   DELETE: Call<'delete'>
+  /**
+   * Gets the pages of a list with a cursor, one after the other:
+   * `for await (const { events } of client.pages('/agenda'))`. Throws an error with the message of a failure.
+   */
+  pages<Path extends PathsWithPages> (path: Path, init?: Init<Path, 'get'>): AsyncGenerator<PageOf<Path>, void, void>
   /**
    * Watches public lists, at most eight. Calls `onChange` for each list when the stream opens and when the list
    * changes; then get the list. Connects again by itself. Needs a browser, or a global `EventSource`. Returns a

@@ -11,10 +11,17 @@ export function createClient ({ token, ...options } = {}) {
       const shown = typeof token === 'function' ? token() : token
       if (shown) request.headers.set('authorization', `Bearer ${shown}`)
     },
+    async onResponse ({ response, options }) {
+      const [type] = (response.headers.get('content-type') ?? '').split(';')
+      if (!response.ok) return withMessage(response, type)
+      const isText = type.startsWith('text/') || type.endsWith('xml')
+      if (isText && options.parseAs === 'json') return jsonOf(await response.text(), response)
+    },
   })
-  const { POST } = client
+  const { GET, POST } = client
   return Object.assign(client, {
     POST: (path, init) => POST(path, init?.body instanceof Blob ? sendFile(init) : init),
+    pages: (path, init) => pagesOf(GET, path, init),
     live: (lists, onChange) => watch(options.baseUrl, lists, onChange),
   })
 }
@@ -23,6 +30,31 @@ export function createClient ({ token, ...options } = {}) {
 function sendFile ({ headers, ...init }) {
   const { type } = init.body
   return { bodySerializer: file => file, ...init, headers: { 'content-type': type, ...headers } }
+}
+
+/** Returns a response with this body as JSON, because openapi-fetch parses the body of every response. */
+function jsonOf (body, { status, statusText }) {
+  return Response.json(body, { status, statusText })
+}
+
+/** Gives a failure a message if it has none, for example the HTML of a proxy. */
+async function withMessage (response, type) {
+  const text = await response.clone().text()
+  try {
+    if (typeof JSON.parse(text).message === 'string') return response
+  } catch {}
+  const message = type === 'text/plain' && text ? text : `The service is not available (status ${response.status})`
+  return jsonOf({ message }, response)
+}
+
+async function * pagesOf (get, path, { params, ...init } = {}) {
+  let cursor = params?.query?.cursor
+  do {
+    const { data, error } = await get(path, { ...init, params: { ...params, query: { ...params?.query, cursor } } })
+    if (error) throw new Error(error.message)
+    yield data
+    cursor = data.next
+  } while (cursor)
 }
 
 function watch (baseUrl = '', lists, onChange) {

@@ -541,7 +541,7 @@ export interface paths {
         };
         /**
          * List events
-         * @description Returns a page of the events of all clubs, also past events. Returns 500 for a negative `page` or `limit`.
+         * @description Returns a page of the events of all clubs, also past events. `GET /agenda` returns events to come, with their end, place and seats. Returns 500 for a negative `page` or `limit`.
          */
         get: operations["listEvents"];
         put?: never;
@@ -611,7 +611,7 @@ export interface paths {
         put?: never;
         /**
          * Register for an event
-         * @description You can also register for past events. A registration cannot be cancelled. Returns 500 if the event does not exist.
+         * @description You can also register for past events. If all seats are taken, the 201 is a place in line: `GET /me/seats` tells which. To cancel, send `PUT /me/seats/{eventId}`. Returns 500 if the event does not exist.
          */
         post: operations["registerForEvent"];
         delete?: never;
@@ -803,7 +803,7 @@ export interface paths {
         };
         /**
          * Watch public lists
-         * @description Returns a stream of server-sent events, which browsers read with `EventSource`. The service sends an event for each list when the stream opens, and when the list changes. Then get the list. The id of an event contains the entity tags that you know, so after a gap you hear of the lists that have changed in between.
+         * @description Returns a stream of server-sent events, which browsers read with `EventSource`. The service sends an event for each list when the stream opens, and when the list changes. Then get the list. The id of an event contains the entity tags that you know, so after a gap you hear of the lists that have changed in between. The stream does not end, so try it with `curl --no-buffer` instead of this page.
          */
         get: operations["watchLists"];
         put?: never;
@@ -1542,7 +1542,7 @@ export interface components {
             comingCount: number;
             /**
              * Format: date-time
-             * @example 2026-01-31T11:30:00.000Z
+             * @example 2030-01-31T11:30:00.000Z
              */
             endsAt: string | null;
             /** @example Library, room B12 */
@@ -1809,7 +1809,7 @@ export interface components {
         };
         /**
          * Format: date-time
-         * @example 2026-01-31T09:30:00.000Z
+         * @example 2030-01-31T09:30:00.000Z
          */
         DateTime: string;
         EmailChange: {
@@ -1860,7 +1860,7 @@ export interface components {
             description?: string;
             /**
              * @description The date and time of the event, preferably in ISO 8601 with an offset. A text without an offset is read as UTC. Responses call this field `date`.
-             * @example 2026-01-31T09:30:00.000Z
+             * @example 2030-01-31T09:30:00.000Z
              */
             data?: string;
             /**
@@ -2037,7 +2037,7 @@ export interface components {
             comingCount: number;
             /**
              * Format: date-time
-             * @example 2026-01-31T11:30:00.000Z
+             * @example 2030-01-31T11:30:00.000Z
              */
             endsAt: string | null;
             /** @example Library, room B12 */
@@ -2190,7 +2190,7 @@ export interface components {
             description: string;
             /**
              * @description The date and time of the event, preferably in ISO 8601 with an offset. A text without an offset is read as UTC. Responses call this field `date`.
-             * @example 2026-01-31T09:30:00.000Z
+             * @example 2030-01-31T09:30:00.000Z
              */
             data: string;
             /**
@@ -2464,7 +2464,7 @@ export interface components {
                 /**
                  * Format: date-time
                  * @description When you said that you come, if that was after the registration or seats were limited.
-                 * @example 2026-01-31T09:30:00.000Z
+                 * @example 2030-01-31T09:30:00.000Z
                  */
                 comingSince: string | null;
                 event: {
@@ -3254,12 +3254,12 @@ export interface operations {
                 club?: string;
                 /**
                  * @description Only events that end after this time. The default is now.
-                 * @example 2026-01-31T09:30:00.000Z
+                 * @example 2030-01-31T09:30:00.000Z
                  */
                 from?: string;
                 /**
                  * @description Only events that begin before this time.
-                 * @example 2026-01-31T09:30:00.000Z
+                 * @example 2030-01-31T09:30:00.000Z
                  */
                 to?: string;
                 /**
@@ -5227,6 +5227,12 @@ export interface operations {
     watchLists: {
         parameters: {
             query: {
+                /**
+                 * @description The path of a public list with its query, URL-encoded: `/agenda`, `/blogs`, `/clubs`, `/events`, `/mentors` or `/testimonials`. Repeat the parameter for further lists.
+                 * @example [
+                 *       "/agenda?limit=12"
+                 *     ]
+                 */
                 list: string[];
             };
             header?: {

@@ -13,7 +13,7 @@ import { ROLES } from './roles.ts'
 export const EXAMPLE_ID = '0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b'
 export const EXAMPLE_EMAIL = 'student@demo.example.org'
 export const EXAMPLE_PASSWORD = 'demo-password'
-export const EXAMPLE_DATE = '2026-01-31T09:30:00.000Z'
+export const EXAMPLE_DATE = '2030-01-31T09:30:00.000Z'
 
 /** A string in a request that PostgreSQL can store. */
 export const TextInput = (options: StringOptions = {}) => Type.String({ format: 'text', ...options })
@@ -49,7 +49,7 @@ export const ResponseObject = <T extends TProperties>(properties: T, options: Ob
 export const NullableString = (options: SchemaOptions = {}) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], ...options })
 
-/** A date-time in a response, from the SQL function `iso8601`: `2026-01-31T09:30:00.000Z`. */
+/** A date-time in a response, from the SQL function `iso8601`: `2030-01-31T09:30:00.000Z`. */
 export const DateTime = Type.String({ title: 'DateTime', format: 'date-time', examples: [EXAMPLE_DATE] })
 
 export const OpaqueId = Type.String({ title: 'Id', examples: [EXAMPLE_ID] })

@@ -9,7 +9,7 @@ import fp from 'fastify-plugin'
 
 import { ResponseObject, textsOf } from '../lib/schemas.ts'
 import { finishDocument } from '../lib/api-document.ts'
-import { VERSION } from '../lib/config.ts'
+import { type Config, VERSION } from '../lib/config.ts'
 import { guardOf } from './auth.ts'
 import { Invalid } from './response-schemas.ts'
 
@@ -64,10 +64,13 @@ const GROUPS: Record<string, { name: string, description: string }> = {
 /** The service in the samples of the introduction. */
 const SAMPLE_URL = 'http://localhost:3000'
 
-/** The first screen of the documentation, without its title. */
-const readIntroduction = async () => {
+/** Returns the first screen of the documentation, without its title. Its links lead to the guides that /docs serves. */
+const readIntroduction = async ({ PUBLIC_URL }: Config) => {
   const text = await readFile(new URL('docs/api/introduction.md', import.meta.resolve('#package.json')), 'utf8')
+  // The path of the service, without the slash at its end.
+  const prefix = new URL(PUBLIC_URL ?? SAMPLE_URL).pathname.replace(/\/$/, '')
   return text.replace(/^# .*\n+/, '')
+    .replace(/\]\(([\w-]+\.md)\)/g, (_link, name: string) => `](${prefix}/docs/guides/${name})`)
 }
 
 const serverAt = (url = '/') => ({
@@ -104,7 +107,7 @@ const Revalidation = Type.Object({
  */
 export default fp(async app => {
   const { PUBLIC_URL } = app.config
-  const introduction = await readIntroduction()
+  const introduction = await readIntroduction(app.config)
   const described = new WeakMap<RouteOptions, FastifySchema>()
   await app.register(swagger, {
     openapi: {

@@ -1,3 +1,5 @@
+import { readdir, readFile } from 'node:fs/promises'
+
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyError } from 'fastify'
 import fp from 'fastify-plugin'
@@ -16,14 +18,27 @@ follow()
 /** No response has links. Their column would make the page too wide for a phone. */
 const STYLES = '.swagger-ui .response-col_links { display: none }'
 
+/** Returns the text of each guide for developers of apps, by the name of its file. */
+async function readGuides () {
+  const folder = new URL('docs/api/', import.meta.resolve('#package.json'))
+  const names = (await readdir(folder)).filter(name => name.endsWith('.md'))
+  return new Map(await Promise.all(names.map(async name =>
+    [name, await readFile(new URL(name, folder), 'utf8')] as const)))
+}
+
 /**
- * Serves `/docs`, where people can read the API description and try operations. The page loads only files of the
- * service. `API_DOCS=false` turns it off.
+ * Serves `/docs`, where people can read the API description and try operations, and the guides in docs/api. The page
+ * loads only files of the service. `API_DOCS=false` turns it off.
  */
 export default fp(async app => {
   if (!app.config.API_DOCS) return
   // The prefix that a proxy removes.
   const prefix = new URL(app.config.PUBLIC_URL ?? 'http://localhost').pathname
+  const guides = await readGuides()
+  app.get<{ Params: { name: string } }>('/docs/guides/:name', { schema: { hide: true } }, async (request, reply) => {
+    const guide = guides.get(request.params.name)
+    return guide === undefined ? reply.callNotFound() : reply.type('text/plain; charset=utf-8').send(guide)
+  })
   await app.register(async docs => {
     // @fastify/static throws a 403 or 400 for paths such as `..` and `%00`.
     docs.setErrorHandler<FastifyError>((error, _request, reply) => {
@@ -33,7 +48,7 @@ export default fp(async app => {
     await docs.register(swaggerUi, {
       routePrefix: '/docs',
       indexPrefix: prefix,
-      uiConfig: { layout: 'BaseLayout', tryItOutEnabled: true },
+      uiConfig: { layout: 'BaseLayout', tryItOutEnabled: true, persistAuthorization: true, filter: true },
       theme: {
         title: 'Community Platform',
         js: [{ filename: 'page.js', content: PAGE }],

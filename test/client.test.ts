@@ -93,6 +93,50 @@ t.test('A client watches lists, and connects again after a 503', async t => {
   t.strictSame(third.heard, [], 'it was stopped while it waited')
 })
 
+t.test('A client returns texts without an option', async t => {
+  const client = createClient({ baseUrl, token: admin.token })
+  const users = await client.GET('/exports/users.csv')
+  t.match(users.data, `${admin.email},`)
+  t.match((await client.GET('/feeds/events.ics')).data, /^BEGIN:VCALENDAR/)
+  t.match((await client.GET('/feeds/blogs.atom')).data, /<feed /)
+  const { data } = await client.GET('/feeds/events.ics', { parseAs: 'text' })
+  t.match(data, /^BEGIN:VCALENDAR/)
+})
+
+t.test('A client gives every failure a message', async t => {
+  const failure = async (body: string | null, type: string, status = 502) => {
+    const response = () => new Response(body, { status, headers: type ? { 'content-type': type } : {} })
+    const client = createClient({ baseUrl, fetch: async () => response() })
+    const { data, error, response: { status: received } } = await client.GET('/clubs')
+    t.strictSame([data, received], [undefined, status])
+    return error
+  }
+  const unavailable = { message: 'The service is not available (status 502)' }
+  t.strictSame(await failure('<html>Bad Gateway', 'text/html'), unavailable)
+  t.strictSame(await failure(null, ''), unavailable)
+  t.strictSame(await failure('', 'application/json'), unavailable)
+  t.strictSame(await failure('{}', 'application/json'), unavailable)
+  t.strictSame(await failure('null', 'application/json'), unavailable)
+  t.strictSame(await failure('OAuth callback failed', 'text/plain; charset=utf-8', 500),
+    { message: 'OAuth callback failed' })
+  t.strictSame(await failure('{"message":"Error fetching clubs"}', 'application/json', 500),
+    { message: 'Error fetching clubs' })
+})
+
+t.test('A client gets the pages of a list', async t => {
+  const club = await insert(app, 'clubs')
+  for (let day = 1; day <= 5; day++) await insert(app, 'events', { club_id: club, date: `2090-01-0${day}T18:00Z` })
+  const client = createClient({ baseUrl })
+  const query = { club, limit: '2' }
+  const pages: string[][] = []
+  for await (const { events } of client.pages('/agenda', { params: { query } })) {
+    pages.push(events.map(({ date }) => date.slice(8, 10)))
+  }
+  t.strictSame(pages, [['01', '02'], ['03', '04'], ['05']])
+  const refused = client.pages('/agenda', { params: { query: { limit: 'x' } } })
+  await t.rejects(refused.next(), { message: 'Validation error' })
+})
+
 t.test('A token may be set and removed', async t => {
   let token: string | undefined
   const client = createClient({ baseUrl, token: () => token })

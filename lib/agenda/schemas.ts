@@ -13,7 +13,7 @@ export const agendaFields = {
   club: ClubCard,
   registrationCount: Count,
   comingCount: Count,
-  endsAt: NullableString({ format: 'date-time', examples: ['2026-01-31T11:30:00.000Z'] }),
+  endsAt: NullableString({ format: 'date-time', examples: ['2030-01-31T11:30:00.000Z'] }),
   place: NullableString({ examples: ['Library, room B12'] }),
   hasOnlineUrl: Type.Boolean({ description: 'Whether people with a seat can take part online.' }),
   capacity: NullableCount('The number of seats; `null` for no limit.'),

@@ -25,8 +25,8 @@ const params = Type.Object({ id: IdParam('The id of the event.') })
 export const list = {
   operationId: 'listEvents',
   summary: 'List events',
-  description: 'Returns a page of the events of all clubs, also past events. Returns 500 for a negative `page` or ' +
-    '`limit`.',
+  description: 'Returns a page of the events of all clubs, also past events. `GET /agenda` returns events to come, ' +
+    'with their end, place and seats. Returns 500 for a negative `page` or `limit`.',
   querystring: Type.Object({
     ...PageParams('The number of events per page. The default is 12.'),
     sort: Type.Optional(Enum(['asc', 'desc'], {
@@ -111,8 +111,8 @@ export const remove = {
 export const register = {
   operationId: 'registerForEvent',
   summary: 'Register for an event',
-  description: 'You can also register for past events. A registration cannot be cancelled. Returns 500 if the event ' +
-    'does not exist.',
+  description: 'You can also register for past events. If all seats are taken, the 201 is a place in line: ' +
+    '`GET /me/seats` tells which. To cancel, send `PUT /me/seats/{eventId}`. Returns 500 if the event does not exist.',
   checkedByHandler: { params: Type.Object({ eventId: IdParam('The id of the event.') }) },
   response: {
     201: ResponseObject({

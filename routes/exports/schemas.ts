@@ -15,7 +15,7 @@ export const registrations = {
     200: Media('text/csv', {
       description: DESCRIPTION,
       examples: [
-        '\ufeffname,email,registeredAt,state\r\nAda Lovelace,ada@example.org,2026-01-31T09:30:00.000Z,seated\r\n',
+        '\ufeffname,email,registeredAt,state\r\nAda Lovelace,ada@example.org,2030-01-31T09:30:00.000Z,seated\r\n',
       ],
     }),
     400: Message('Event ID is required'),
@@ -33,7 +33,7 @@ export const users = {
       description: DESCRIPTION,
       examples: [
         '\ufeffemail,firstName,lastName,role,club,createdAt\r\nada@example.org,Ada,Lovelace,STUDENT,Chess ' +
-          'Club,2026-01-31T09:30:00.000Z\r\n',
+          'Club,2030-01-31T09:30:00.000Z\r\n',
       ],
     }),
   },

@@ -12,10 +12,12 @@ export const TOO_MANY = 'Too many clients listen. Please try again later'
 export const LISTS = ['/agenda', '/blogs', '/clubs', '/events', '/mentors', '/testimonials']
 const PATHS = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(LISTS.map(list => `\`${list}\``))
 
-const List = Type.String({
+const List = Type.Array(Type.String(), {
+  minItems: 1,
+  maxItems: MAX_LISTS,
   description: `The path of a public list with its query, URL-encoded: ${PATHS}. Repeat the parameter for further ` +
     'lists.',
-  examples: ['/events?limit=12'],
+  examples: [['/agenda?limit=12']],
 })
 
 export const watch = {
@@ -23,9 +25,10 @@ export const watch = {
   summary: 'Watch public lists',
   description: 'Returns a stream of server-sent events, which browsers read with `EventSource`. The service sends an ' +
     'event for each list when the stream opens, and when the list changes. Then get the list. The id of an event ' +
-    'contains the entity tags that you know, so after a gap you hear of the lists that have changed in between.',
+    'contains the entity tags that you know, so after a gap you hear of the lists that have changed in between. The ' +
+    'stream does not end, so try it with `curl --no-buffer` instead of this page.',
   checkedByHandler: {
-    querystring: Type.Object({ list: Type.Array(List, { minItems: 1, maxItems: MAX_LISTS }) }),
+    querystring: Type.Object({ list: List }),
     headers: Type.Object({
       'last-event-id': Type.Optional(Type.String({ description: 'The id of the last event. `EventSource` sends it.' })),
     }),

@@ -17,7 +17,9 @@ const requested: string[] = []
 const complaints: string[] = []
 page.on('request', request => { requested.push(request.url()) })
 page.on('requestfailed', request => { complaints.push(`${request.url()} ${request.failure()?.errorText}`) })
-page.on('response', response => { if (!response.ok()) complaints.push(`${response.url()} ${response.status()}`) })
+page.on('response', response => {
+  if (response.status() >= 400) complaints.push(`${response.url()} ${response.status()}`)
+})
 page.on('console', message => {
   if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
 })
@@ -59,6 +61,18 @@ t.test('A user signs in with a token and tries an operation', async t => {
   await response.waitFor()
   t.match(await response.locator('.response-col_status').textContent(), /^200/)
   t.match(await response.locator('.response-col_description').textContent(), `"email": "${ada.email}"`)
+})
+
+t.test('The token stays when the page is loaded again, and a filter finds operations', async t => {
+  await page.reload()
+  await page.waitForSelector('.opblock')
+  t.equal(await page.locator('.btn.authorize.locked').count(), 1)
+  const count = await page.locator('.opblock').count()
+  await page.fill('.operation-filter-input', 'Live')
+  await page.locator('#operations-Sign-in-login').waitFor({ state: 'detached' })
+  t.ok(await page.locator('.opblock').count() < count)
+  await page.fill('.operation-filter-input', '')
+  await page.locator('.opblock').nth(count - 1).waitFor()
 })
 
 t.test('A user tries an operation with a body', async t => {

@@ -11,7 +11,8 @@ import { serve } from '../provider.ts'
 
 const app = await build(t)
 const club = await insert(app, 'clubs')
-await insert(app, 'events', { title: 'Chess Night', club_id: club })
+const event = await insert(app, 'events', { title: 'Chess Night', club_id: club, date: '2090-01-31T18:00Z' })
+await app.sql`INSERT INTO event_details (event_id, capacity) VALUES (${event}, 5)`
 const account = { email: 'student@example.org', password: 'demo-password', firstName: 'Ada', lastName: 'Lovelace' }
 await inject(app, 'POST', '/auth/register', account)
 await app.listen({ port: 0 })
@@ -37,7 +38,7 @@ const hasAlert = async (message: string) =>
 
 t.test('The page lists events for anyone', async t => {
   await page.goto(origin)
-  t.match(await page.textContent('li'), /^Chess Night, .*, 0 registered /)
+  t.match(await page.textContent('li'), /^Chess Night, .*, 0 coming, 5 seats left /)
 })
 
 t.test('It shows wrong fields, wrong passwords, and a limit with its time', async t => {
@@ -58,7 +59,7 @@ t.test('A member signs in, registers, and signs out', async t => {
   await signIn(account.email, account.password)
   await page.waitForSelector('text=Sign out')
   await page.click('text=Register')
-  await page.waitForSelector('li:text-matches(", 1 registered")')
+  await page.waitForSelector('li:text-matches(", 1 coming, 4 seats left")')
   await page.click('text=Register')
   t.ok(await hasAlert('You have already registered for this event'))
   await page.click('text=Sign out')

@@ -34,6 +34,17 @@ const PROGRAMS: Record<string, [lines: string, refused?: RegExp]> = {
     const { error, response } = await client.POST('/mentors/{mentorId}/like', { params: { path: { mentorId: 'x' } } })
     if (error && response.status === 404) console.log(error.message.toUpperCase())`],
 
+  'a loop over pages': [`
+    const titles: string[] = []
+    for await (const { events } of client.pages('/agenda', { params: { query: { limit: '50' } } })) {
+      titles.push(...events.map(event => event.title))
+    }`],
+  'a text': [`
+    const { data } = await client.GET('/exports/users.csv')
+    console.log(data?.split('\\r\\n'))`],
+
+  'pages of a list without a cursor': [
+    "client.pages('/clubs')", /Argument of type '"\/clubs"' is not assignable/],
   'an upload of text': [
     "await client.POST('/me/pictures', { body: 'a picture' })", /'string' is not assignable to type/],
   'a path that there is not': [

@@ -256,3 +256,9 @@ t.test('The examples can be sent as they are to a service with the demo data', a
     t.ok(expected ? statusCode === expected : statusCode < 300, `${name}: ${statusCode} ${body.slice(0, 200)}`)
   }
 })
+
+t.test('The dates of examples lie ahead by more than a year', async t => {
+  const dates = JSON.stringify(document).match(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g) ?? []
+  t.ok(dates.length > 5)
+  for (const date of new Set(dates)) t.ok(Date.parse(date) > Date.now() + 365 * 86_400_000, date)
+})

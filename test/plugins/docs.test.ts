@@ -50,6 +50,22 @@ t.test('Behind a prefix, the page, the description and the log follow PUBLIC_URL
   }
 })
 
+t.test('The introduction leads to guides that the service serves', async t => {
+  for (const [PUBLIC_URL, prefix] of [[undefined, ''], ['https://example.org/a/b/', '/a/b']]) {
+    const app = await build(t, { DATABASE_URL, PUBLIC_URL })
+    const { info } = (await inject(app, 'GET', '/openapi.json')).json()
+    const paths = [...info.description.matchAll(/\]\((\S+)\)/g)].map(([, path]) => path as string)
+    t.ok(paths.length > 5)
+    for (const path of paths) {
+      t.ok(path.startsWith(`${prefix}/docs/guides/`), path)
+      const { statusCode, headers, body } = await inject(app, 'GET', path.slice(prefix!.length))
+      t.strictSame([statusCode, headers['content-type']], [200, 'text/plain; charset=utf-8'], path)
+      t.match(body, /^# /)
+    }
+  }
+  t.equal((await inject(app, 'GET', '/docs/guides/unknown')).statusCode, 404)
+})
+
 t.test('Without PUBLIC_URL, the page and the log name the service itself', async t => {
   t.match((await inject(app, 'GET', '/docs/static/swagger-initializer.js')).body, './json')
   const { servers, ...document } = (await inject(app, 'GET', '/openapi.json')).json()
