@@ -75,7 +75,7 @@ export interface paths {
         put?: never;
         /**
          * Unsubscribe from a type of email
-         * @description Email apps send this request if you click *Unsubscribe* there (RFC 8058). The body is ignored. `PUT /me/notifications` turns these emails on again. The token works for 30 days after the email was sent.
+         * @description Email apps send this request if you click *Unsubscribe* there (RFC 8058). The body is ignored. `PUT /me/notifications` turns these emails on again. The token works as long as the account exists.
          */
         post: operations["unsubscribe"];
         delete?: never;

@@ -6,6 +6,7 @@ import { Sender } from '../lib/email/sender.ts'
 import { createTransport, isEmailConfigured } from '../lib/email/transport.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { Message, Named, type RefusingHook } from '../lib/schemas.ts'
+import { jwtSecretOf } from '../lib/secret-file.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -27,8 +28,10 @@ const EmailLinksRequired = Named('EmailLinksRequired', Message(EMAIL_REQUIRED, F
 /** Sends the emails in the outbox while the service runs. */
 export default fp(async app => {
   const { sql, database: { shortSql }, config, log, describeOnly } = app
-  const sender = isEmailConfigured(config)
-    ? new Sender({ sql, shortSql, config, log, transport: await createTransport(config, log) })
+  const transport = isEmailConfigured(config) && await createTransport(config, log)
+  const sender = transport
+    // The links in emails contain tokens that are derived from the secret.
+    ? new Sender({ sql, shortSql, config: { ...config, JWT_SECRET: await jwtSecretOf(config) }, log, transport })
     : undefined
 
   const outbox = createOutbox(sql, sender, config)

@@ -1,28 +1,33 @@
 import type { PendingQuery, Row } from 'postgres'
 
-import { createSecretToken, hashSecretToken, type Purpose } from '../auth/secret-tokens.ts'
+import { hashSecretToken, type Purpose } from '../auth/secret-tokens.ts'
+import { linkToken } from './link-tokens.ts'
 import type { ClaimedEmail, Context } from './message.ts'
 
-/** The page of the browser app that each link opens, and the lifetime of the link as a PostgreSQL interval. */
+/**
+ * The page of the browser app that each link opens, the lifetime of the link as a PostgreSQL interval, and the emails
+ * that contain it.
+ */
 const LINKS = {
-  password: { page: 'reset-password', lifetime: '1 hour' },
-  email: { page: 'verify-email', lifetime: '7 days' },
+  password: { page: 'reset-password', lifetime: '1 hour', templates: ['password-reset', 'account-linked'] },
+  email: { page: 'verify-email', lifetime: '7 days', templates: ['email-verification', 'email-change'] },
 }
 
 /**
  * Creates the link while the email is composed, so that only the email contains the token. Replaces the account's older
  * link for this purpose. The token is in the fragment because browsers do not send fragments to servers. Returns
- * `undefined` if the user does not meet the condition or has changed their address. Rejects without FRONTEND_URL,
- * because an instance that has it can send the email later.
+ * `undefined` if the user does not meet the condition or has changed their address, and for an email that a newer email
+ * replaces: if a server has refused the older email for a while, its link must not replace the newer link. Rejects
+ * without FRONTEND_URL, because an instance that has it can send the email later.
  */
 export async function createAccountLink (
-  { userId }: ClaimedEmail, { sql, config, recipient }: Context, purpose: Purpose, condition: PendingQuery<Row[]>,
-  newEmail: string | null = null
+  { id, userId, createdAt }: ClaimedEmail, { sql, config, recipient }: Context, purpose: Purpose,
+  condition: PendingQuery<Row[]>, newEmail: string | null = null
 ) {
   const [frontend] = config.FRONTEND_URL
   if (!frontend) throw new Error('FRONTEND_URL is not set')
-  const { page, lifetime } = LINKS[purpose]
-  const token = createSecretToken()
+  const { page, lifetime, templates } = LINKS[purpose]
+  const token = linkToken(config, purpose, id, recipient.email).toString('base64url')
   return sql.begin(async transaction => {
     // Waits for a running change of the address or a revocation, so that the next statement sees it. A later change
     // waits for this transaction, and deletes the link.
@@ -36,7 +41,11 @@ export async function createAccountLink (
       )
       INSERT INTO account_tokens (user_id, purpose, hash, expires_at, new_email)
       SELECT id, ${purpose}, ${hashSecretToken(token)}, now() + ${lifetime}::interval, ${newEmail}
-      FROM users WHERE id = ${userId} AND email = ${recipient.email} AND ${condition}
+      FROM users WHERE id = ${userId} AND email = ${recipient.email} AND ${condition} AND NOT EXISTS (
+        SELECT FROM emails
+        WHERE user_id = users.id AND template IN ${transaction(templates)} AND status <> 'failed'
+          AND (created_at, emails.id) > (${createdAt.toISOString()}, ${id}::uuid)
+      )
       ON CONFLICT (user_id, purpose) DO UPDATE SET
         hash = excluded.hash, expires_at = excluded.expires_at, new_email = excluded.new_email
     `

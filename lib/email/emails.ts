@@ -3,7 +3,7 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 import type { Sql } from '../database/client.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
 import type { ClaimedEmail, Recipient } from './message.ts'
-import { isNotification, isNotified, NOTIFICATIONS } from './notifications.ts'
+import { isNotification, isNotified } from './notifications.ts'
 
 /**
  * An email is always in one of these states:
@@ -21,6 +21,12 @@ export const LEASE_SECONDS = 300
 /** Time for which sent and failed emails are kept. */
 const RETENTION_DAYS = 30
 
+/** The text of an email that may have arrived: its hash, and which text of this email it is, from 1. */
+export interface Version {
+  hash: string
+  number: number
+}
+
 /** The outcome of an attempt. */
 export interface Outcome {
   id: string
@@ -29,6 +35,10 @@ export interface Outcome {
   error?: string
   /** The facts that the email announces. The email may have arrived, even if the attempt failed. */
   announced?: object
+  /** The text of this attempt. The next attempt compares it with its own. */
+  version?: Version
+  /** The hash of the unsubscribe token, by which version 1.0.0 finds the email. */
+  tokenHash?: string
   /** Attempts so far. */
   attempts: number
   /** Seconds until the next attempt. If missing, the email keeps its place in the queue. */
@@ -68,14 +78,7 @@ export const dueEmails = (sql: Sql | TransactionSql, bulk: boolean) => sql`
   status = 'pending' AND bulk = ${bulk} AND due_at <= now() AND template IN ${sql(Object.keys(templates))}
 `
 
-/** SQL: the hash of the column `token`, equal to `hashSecretToken`. */
-const secretTokenHash = (sql: Sql | TransactionSql) =>
-  sql`translate(encode(sha256(convert_to(token, 'UTF8')), 'base64'), '+/=', '-_')`
-
-/**
- * Claims emails. Emails about accounts are claimed round robin by network. Each claim of a notification creates a new
- * unsubscribe token and revokes the previous token.
- */
+/** Claims emails. Emails about accounts are claimed round robin by network. */
 export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
   // Updating an email twice in a transaction also locks its user, even if the user stays the same. An erasure locks the
   // user first and the emails then, so both would wait for each other. To prevent that, this locks the user first.
@@ -92,19 +95,16 @@ export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }:
       SELECT emails.id FROM emails JOIN users ON users.id = user_id
       WHERE ${dueEmails(sql, true)} ORDER BY due_at LIMIT ${bulk} ${lock}
     ), next AS (
-      -- 244 random bits
-      SELECT id, replace(concat(gen_random_uuid(), gen_random_uuid()), '-', '') AS token
-      FROM (SELECT id FROM account_emails UNION ALL SELECT id FROM bulk_emails) AS chosen
+      SELECT id FROM account_emails UNION ALL SELECT id FROM bulk_emails
     ), claimed AS (
       UPDATE emails SET
         due_at = now() + make_interval(secs => ${LEASE_SECONDS}),
         claimed_at = now(),
-        attempts = attempts + 1,
-        token_hash = CASE WHEN template IN ${sql(Object.keys(NOTIFICATIONS))} THEN ${secretTokenHash(sql)} END
+        attempts = attempts + 1
       FROM next WHERE emails.id = next.id
-      RETURNING emails.*, CASE WHEN token_hash IS NOT NULL THEN token END AS token
+      RETURNING emails.*
     )
-    SELECT id, template, user_id AS "userId", data, key, attempts, created_at AS "createdAt", token
+    SELECT id, template, user_id AS "userId", data, key, attempts, created_at AS "createdAt"
     FROM claimed ORDER BY bulk, created_at, id
   `
 }
@@ -115,11 +115,12 @@ export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outco
     WITH outcomes AS (
       SELECT *
       FROM jsonb_to_recordset(${JSON.stringify(outcomes)}::text::jsonb) AS outcome (
-        id uuid, status text, error text, announced jsonb, attempts integer, delay integer
+        id uuid, status text, error text, announced jsonb, version jsonb, "tokenHash" text, attempts integer,
+        delay integer
       )
     ), finished AS (
       -- The lock order of an erasure.
-      SELECT emails.id, outcomes.status, outcomes.error, announced, outcomes.attempts, delay
+      SELECT emails.id, outcomes.status, outcomes.error, announced, version, "tokenHash", outcomes.attempts, delay
       FROM emails JOIN outcomes ON outcomes.id = emails.id AND emails.status = 'pending'
       ORDER BY emails.id FOR UPDATE OF emails
     ), removed AS (
@@ -128,7 +129,9 @@ export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outco
     UPDATE emails SET
       status = finished.status,
       error = CASE WHEN finished.status <> 'sent' THEN coalesce(finished.error, emails.error) END,
-      data = CASE WHEN announced IS NULL THEN data ELSE data || jsonb_build_object('announced', announced) END,
+      data = data || jsonb_strip_nulls(jsonb_build_object('version', version))
+        || CASE WHEN announced IS NULL THEN '{}' ELSE jsonb_build_object('announced', announced) END,
+      token_hash = coalesce("tokenHash", token_hash),
       attempts = finished.attempts,
       due_at = coalesce(now() + make_interval(secs => delay), created_at),
       settled_at = CASE WHEN finished.status <> 'pending' THEN now() END

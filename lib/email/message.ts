@@ -16,8 +16,6 @@ export interface ClaimedEmail<Data = any> {
   /** Number of attempts, including the current one. */
   attempts: number
   createdAt: Date
-  /** Token of the unsubscribe link, if users can turn off this template. */
-  token?: string | null
 }
 
 /** A line of text, several lines, or a link with its text. */

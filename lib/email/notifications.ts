@@ -1,6 +1,9 @@
+import { hashSecretToken } from '../auth/secret-tokens.ts'
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import { toColumn } from '../database/columns.ts'
+import { isUuid } from '../formats.ts'
+import { linkToken } from './link-tokens.ts'
 import type { ClaimedEmail, Content, EmailTemplate } from './message.ts'
 
 /**
@@ -48,6 +51,31 @@ export async function wantsEmails (sql: Sql, userId: string, template: Notificat
   return count > 0
 }
 
+/** Length of a UUID in hexadecimal digits. */
+const ID_LENGTH = 32
+
+type Secret = Pick<Config, 'JWT_SECRET'>
+
+/**
+ * The token of the link that turns off emails of a template: the id of the user, and 128 bits that authenticate it. It
+ * works as long as the account exists and JWT_SECRET stays the same, so no row has to be kept for it.
+ */
+export function unsubscribeToken (config: Secret, userId: string, template: string) {
+  const signature = linkToken(config, 'unsubscribe', userId, template).toString('hex').slice(0, ID_LENGTH)
+  return `${userId.replaceAll('-', '')}${signature}`
+}
+
+/** Returns the user and the template of an unsubscribe token; `undefined` if the token is not authentic. */
+export function readUnsubscribeToken (config: Secret, token: string) {
+  const userId = token.slice(0, ID_LENGTH).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+  if (!isUuid(userId)) return undefined
+  // Hashes have the same length, and comparing them takes the same time for all wrong tokens.
+  const hash = hashSecretToken(token)
+  const template = (Object.keys(NOTIFICATIONS) as NotificationTemplate[])
+    .find(template => hashSecretToken(unsubscribeToken(config, userId, template)) === hash)
+  return template && { userId, template }
+}
+
 /** Wraps an email template: the email is sent only to users who want it, and contains a link to unsubscribe. */
 export function notification<Data> (compose: EmailTemplate<Data>): EmailTemplate<Data> {
   return async (email, context) => {
@@ -59,8 +87,10 @@ export function notification<Data> (compose: EmailTemplate<Data>): EmailTemplate
 
 /** Links to unsubscribe from this template: a page of the browser app for people, and a URL for email programs. */
 function unsubscription (
-  { template, token }: ClaimedEmail, { COMMUNITY_NAME, FRONTEND_URL: [frontend], PUBLIC_URL }: Config
+  { template, userId }: ClaimedEmail, config: Config
 ): Pick<Content, 'footer' | 'list'> {
+  const { COMMUNITY_NAME, FRONTEND_URL: [frontend], PUBLIC_URL } = config
+  const token = unsubscribeToken(config, userId, template)
   const reason = `You received this email because you have an account at ${COMMUNITY_NAME}.`
   return {
     footer: frontend

@@ -1,16 +1,19 @@
+import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyBaseLogger } from 'fastify'
 
+import { hashSecretToken } from '../auth/secret-tokens.ts'
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
 import type { Delivery, Transport } from './delivery.ts'
 import { findWork, writeEmails, writeReminders } from './batches.ts'
-import { buildMessage, type ClaimedEmail } from './message.ts'
+import { buildMessage, type ClaimedEmail, type Content } from './message.ts'
+import { isNotification, unsubscribeToken } from './notifications.ts'
 import {
-  claimEmails, type ClaimLimits, deleteOldEmails, findRecipient, type Outcome, recordOutcomes,
+  claimEmails, type ClaimLimits, deleteOldEmails, findRecipient, type Outcome, recordOutcomes, type Version,
 } from './emails.ts'
 
 const TIMES_MS = {
@@ -36,7 +39,17 @@ export function backoffSeconds (attempts: number) {
   return Math.min(60 * 4 ** (attempts - 1), 4 * 60 * 60)
 }
 
-type Attempt = Omit<Delivery, 'status'> & Pick<Outcome, 'status' | 'announced'>
+/**
+ * The version of a text. A text that differs from the text of an earlier attempt, for example after a change of the
+ * event, is a different email: a mailbox that has the earlier copy must not drop it.
+ */
+function nextVersion ({ subject, paragraphs }: Content, last?: Version): Version {
+  const hash = createHash('sha256').update(JSON.stringify([subject, paragraphs])).digest('base64url')
+  if (!last) return { hash, number: 1 }
+  return last.hash === hash ? last : { hash, number: last.number + 1 }
+}
+
+type Attempt = Omit<Delivery, 'status'> & Pick<Outcome, 'status' | 'announced' | 'version' | 'tokenHash'>
 
 interface Options {
   sql: Sql
@@ -211,7 +224,7 @@ export class Sender {
   }
 
   async #deliver (email: ClaimedEmail): Promise<Omit<Outcome, 'id'>> {
-    const { status, error, announced, isDown } = await this.#attempt(email)
+    const { status, error, isDown, ...told } = await this.#attempt(email)
     // Parallel deliveries fail for the same reason, so only the first one pauses.
     if (isDown && this.#checkAt === undefined && !this.#stopping.signal.aborted) this.#fail(error!)
     const { attempts } = email
@@ -219,29 +232,34 @@ export class Sender {
     if (status === 'pending' && attempts < ATTEMPTS) {
       const delay = backoffSeconds(attempts)
       this.#log.warn(details, `Email not sent, next attempt in ${delay} s`)
-      return { status, error, announced, attempts, delay }
+      return { status, error, ...told, attempts, delay }
     }
     const settled = status === 'pending' ? 'failed' : status
     if (settled === 'sent') this.sent++
     if (settled === 'failed') this.#log.warn(details, 'Email failed')
     else this.#log.info(details, `Email ${settled}`)
-    return { status: settled, error, announced, attempts }
+    return { status: settled, error, ...told, attempts }
   }
 
   async #attempt (email: ClaimedEmail): Promise<Attempt> {
-    let message, announced
+    const { id, template, userId, data } = email
+    let message, version
+    const told: Pick<Attempt, 'announced' | 'tokenHash'> = {}
     try {
-      const recipient = await findRecipient(this.#sql, email.id)
+      const recipient = await findRecipient(this.#sql, id)
       if (!recipient) return { status: 'obsolete' }
       const context = { sql: this.#sql, config: this.#config, recipient }
-      const content = await templates[email.template as TemplateName](email, context)
+      const content = await templates[template as TemplateName](email, context)
       if (!content) return { status: 'obsolete' }
-      announced = content.announced
-      message = buildMessage(email.id, recipient, content, this.#config)
+      told.announced = content.announced
+      if (isNotification(template)) told.tokenHash = hashSecretToken(unsubscribeToken(this.#config, userId, template))
+      version = nextVersion(content, data.version)
+      message = buildMessage(version.number === 1 ? id : `${id}.${version.number}`, recipient, content, this.#config)
     } catch (error) {
-      this.#log.error({ err: error, email: email.id, template: email.template }, 'Cannot compose an email')
+      this.#log.error({ err: error, email: id, template }, 'Cannot compose an email')
       return { status: 'pending', error: 'The email could not be composed' }
     }
-    return { ...await this.#transport.send(message), announced }
+    const delivery = await this.#transport.send(message)
+    return { ...delivery, ...told, ...delivery.status !== 'sent' && { version } }
   }
 }

@@ -9,6 +9,7 @@ import { consume, consumeAccountEmail, newPasswords } from '../../lib/auth/rate-
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
+import { jwtSecretOf } from '../../lib/secret-file.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import { FRONTEND_REQUIRED } from '../../plugins/email.ts'
 import {
@@ -24,6 +25,7 @@ const INVALID_LINK = 'Invalid or expired link'
 /** Operations by links in emails, without a sign-in, and the erasure of an account by an admin. */
 const account: FastifyPluginAsyncTypebox = async app => {
   const { LIMIT_WINDOW: windowSeconds } = app.config
+  const secret = { JWT_SECRET: await jwtSecretOf(app.config) }
 
   app.delete('/:id', {
     onRequest: app.requireRole('ADMIN'),
@@ -96,7 +98,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.unsubscribe,
     config: { failure: 'Error turning off emails' },
   }, async request => {
-    const email = await findNotification(app.sql, hashSecretToken(request.params.token))
+    const email = await findNotification(app.sql, secret, request.params.token)
     if (!email) throw new HttpError(404, 'Link not found')
     const { userId: user, template } = email
     if (await turnOff(app.sql, email)) audit(request, 'notifications-changed', { user, template, by: 'email' })

@@ -1,10 +1,10 @@
 import type { PostgresError } from 'postgres'
 
 import { idOfEmail, isTaken } from '../../lib/accounts/accounts.ts'
-import { redeemToken } from '../../lib/auth/secret-tokens.ts'
+import { hashSecretToken, redeemToken } from '../../lib/auth/secret-tokens.ts'
 import { revokeCalendar, revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { columnOf, type NotificationTemplate } from '../../lib/email/notifications.ts'
+import { columnOf, type NotificationTemplate, readUnsubscribeToken } from '../../lib/email/notifications.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
@@ -91,10 +91,13 @@ export async function verifyEmail (sql: Sql, hash: string) {
   })
 }
 
-/** Finds the recipient and template of the email with this unsubscribe token. */
-export async function findNotification (sql: Sql, hash: string) {
+/** Finds the recipient and template of the emails with this unsubscribe token; `undefined` for an invalid token. */
+export async function findNotification (sql: Sql, secret: { JWT_SECRET: string }, token: string) {
+  const known = readUnsubscribeToken(secret, token)
+  // Version 1.0.0 made a random token for each email. Their emails are kept for 30 days.
   const [email] = await sql<{ userId: string, template: NotificationTemplate }[]>`
-    SELECT user_id AS "userId", template FROM emails WHERE token_hash = ${hash}
+    SELECT id AS "userId", ${known?.template ?? null} AS template FROM users WHERE id = ${known?.userId ?? null}
+    UNION ALL SELECT user_id, template FROM emails WHERE token_hash = ${hashSecretToken(token)} LIMIT 1
   `
   return email
 }

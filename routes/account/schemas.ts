@@ -79,7 +79,7 @@ export const unsubscribe = {
   operationId: 'unsubscribe',
   summary: 'Unsubscribe from a type of email',
   description: 'Email apps send this request if you click *Unsubscribe* there (RFC 8058). The body is ignored. `PUT ' +
-    '/me/notifications` turns these emails on again. The token works for 30 days after the email was sent.',
+    '/me/notifications` turns these emails on again. The token works as long as the account exists.',
   checkedByHandler: {
     params: Type.Object({
       token: IdParam(

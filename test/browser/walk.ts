@@ -613,7 +613,9 @@ walk('A student chooses emails', {
 
   await page.goto(`${origin}/unsubscribe#token=unknown`)
   await page.getByRole('button', { name: 'Turn them off' }).click()
-  await notified(page, 'Link not found')
+  await page.getByRole('heading', { name: 'This link no longer works' }).waitFor()
+  await page.getByRole('link', { name: 'your settings' }).click()
+  await page.waitForURL(`${origin}/me/settings`)
 })
 
 /** What axe finds wrong for people who use a screen reader or a keyboard. */

@@ -17,7 +17,7 @@ import { assertInvalid, assertMessage, assertResponse } from '../assertions.ts'
 import { HASH, PASSWORD } from '../fixtures.ts'
 import { bearer, build, createDatabase, inject, insert, type Person, person, untilBlocked } from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
-import { startMailServer } from '../smtp.ts'
+import { messageIdOf, startMailServer } from '../smtp.ts'
 import t, { type Test } from '../suite.ts'
 
 const NEW = 'a battery and a staple'
@@ -171,19 +171,69 @@ t.test('Only the link of the latest email works', async t => {
   t.equal((await reset(token)).statusCode, 200)
 })
 
-t.test('An email that is sent again has a link that works', async t => {
-  const { id, email } = await newPerson()
+/** Enqueues an email whose first copy arrives, but the response of the mail server is lost. */
+async function loseResponse (id: string, enqueue: () => Promise<unknown>) {
   // The sender has its fault with the next connection. An earlier email may open another one.
   for (; server.open() > 0; await sleep(20)) server.hangUp()
-  server.fault = () => ({ stage: 'DATA' })
-  await forget(email)
+  server.fault = () => ({ stage: 'response' })
+  await enqueue()
   while (await count(sql`SELECT FROM emails WHERE user_id = ${id} AND error IS NOT NULL`) === 0) await sleep(20)
   server.fault = () => undefined
-  const [{ hash }] = await sql<[{ hash: string }]>`SELECT hash FROM account_tokens WHERE user_id = ${id}`
-  await sql`UPDATE emails SET due_at = now() WHERE user_id = ${id}`
+}
+
+/** Has the sender try the emails of a user again, and waits until it has. */
+async function retry (id: string) {
+  await sql`UPDATE emails SET due_at = now() WHERE user_id = ${id} AND error IS NOT NULL`
+  while (await count(sql`SELECT FROM emails WHERE user_id = ${id} AND error IS NOT NULL`) > 0) await sleep(20)
+}
+
+t.test('An email that is sent again is the same email: its link stays the same', async t => {
+  for (const [page, enqueue, open] of [
+    ['reset-password', ({ email }: Person) => forget(email), (token: string) => reset(token)],
+    ['verify-email', (who: Person) => who.inject('POST', '/me/email/verification'), (token: string) => verify(token)],
+  ] as const) {
+    const ada = await newPerson()
+    await loseResponse(ada.id, () => enqueue(ada))
+    await retry(ada.id)
+    const [first, second] = [await tokenTo(t, ada.email, page), await tokenTo(t, ada.email, page, 2)]
+    t.equal(first, second)
+    t.strictSame(new Set(emailsTo(ada.email).map(({ raw }) => messageIdOf(raw))).size, 1)
+    t.equal((await open(first)).statusCode, 200, 'a mailbox that drops doubles keeps the first')
+    assertMessage(t, await open(second), 400, INVALID)
+  }
+})
+
+t.test('A link that was used does not come back with a second copy of its email', async t => {
+  const { id, email } = await newPerson()
+  await loseResponse(id, () => forget(email))
   const token = await tokenTo(t, email, 'reset-password')
-  t.equal(await count(sql`SELECT FROM account_tokens WHERE hash = ${hash}`), 0, 'a link of its own')
   t.equal((await reset(token)).statusCode, 200)
+  await retry(id)
+  t.match(await mailTo(email, 2), { subject: 'Your password for Community was changed' })
+  t.equal(emailsTo(email).length, 2)
+  assertMessage(t, await reset(token), 400, INVALID)
+})
+
+t.test('A second copy of an older email does not replace the link of a newer email', async t => {
+  const { id, email } = await newPerson()
+  await loseResponse(id, () => forget(email))
+  await forget(email)
+  const token = await tokenTo(t, email, 'reset-password', 2)
+  await retry(id)
+  t.equal(emailsTo(email).length, 2)
+  t.equal((await reset(token)).statusCode, 200)
+})
+
+t.test('The link in a copy to an earlier address does not work for a new address', async t => {
+  const ada = await newPerson()
+  await loseResponse(ada.id, () => ada.inject('POST', '/me/email/verification'))
+  const token = await tokenTo(t, ada.email, 'verify-email')
+  const email = newEmail()
+  await sql`UPDATE users SET email = ${email} WHERE id = ${ada.id}`
+  await retry(ada.id)
+  const other = await tokenTo(t, email, 'verify-email')
+  assertMessage(t, await verify(token), 400, INVALID)
+  t.equal((await verify(other)).statusCode, 200)
 })
 
 t.test('A link expires, and later emails remove it', async t => {

@@ -1,5 +1,5 @@
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
-import { NOTIFICATIONS } from '#lib/email/notifications.js'
+import { NOTIFICATIONS, unsubscribeToken } from '#lib/email/notifications.js'
 import { assertMessage } from '../assertions.ts'
 import { build, inject, insert, MAIL, make, type Person, person } from '../helper.ts'
 import t from '../suite.ts'
@@ -89,6 +89,25 @@ t.test('A large form is refused there, and any form elsewhere', async t => {
   const post = async (path: string, body: string) => (await inject(service, 'POST', path, body, FORM)).statusCode
   t.equal(await post('/account/unsubscribe/x', 'x'.repeat(16_385)), 413)
   t.equal(await post('/account/email/verify', 'token=x'), 415)
+})
+
+t.test('The link of an email works as long as the account, also without the email', async t => {
+  const [ada, bob] = [await person(app), await person(app)]
+  const token = unsubscribeToken(app.config, ada.id, 'event-cancelled')
+  const all = await notificationsOf(ada)
+  const post = (token: string) => inject(app, 'POST', `/account/unsubscribe/${token}`)
+  t.equal((await sql`SELECT FROM emails WHERE user_id = ${ada.id}`).length, 0)
+  t.equal((await post(token)).statusCode, 200)
+  t.strictSame(await notificationsOf(ada), { ...all, eventCancelled: false })
+  const wrong = [
+    token.replace(/^.{32}/, bob.id.replaceAll('-', '')), token.slice(0, -1), `${token}0`, token.toUpperCase(),
+    unsubscribeToken({ JWT_SECRET: 'a different secret, as long as needed' }, ada.id, 'event-cancelled'),
+    unsubscribeToken(app.config, ada.id, 'test'),
+  ]
+  for (const token of wrong) assertMessage(t, await post(token), 404, 'Link not found')
+  t.strictSame(await notificationsOf(bob), all)
+  await sql`DELETE FROM users WHERE id = ${ada.id}`
+  assertMessage(t, await post(token), 404, 'Link not found')
 })
 
 t.test('An unknown token is a 404', async t => {

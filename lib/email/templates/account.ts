@@ -36,14 +36,10 @@ export const emailChanged: EmailTemplate<{ to: string }> = async ({ data: { to }
 /** Asks the owner of a new address to confirm that an account may use it. */
 export const emailChange: EmailTemplate<{ to: string }> = async (email, context) => {
   const { sql, config: { COMMUNITY_NAME: name } } = context
-  const { id, data: { to }, createdAt } = email
-  // A new password or signing out everywhere also cancels the change. So does a later change: if a server has refused
-  // this email for a while, its link must not replace the newer link.
-  const isWanted = sql`NOT EXISTS (
+  const { data: { to }, createdAt } = email
+  // A new password or signing out everywhere also cancels the change.
+  const isWanted = sql`email <> ${to} AND NOT EXISTS (
     SELECT FROM revoked_tokens WHERE user_id = users.id AND revoked_at >= ${createdAt}
-  ) AND NOT EXISTS (
-    SELECT FROM emails
-    WHERE user_id = users.id AND template = 'email-change' AND (created_at, emails.id) > (${createdAt}, ${id}::uuid)
   )`
   const href = await createAccountLink(email, context, 'email', isWanted, to)
   if (!href) return undefined
@@ -77,7 +73,11 @@ export const emailChangeNotice: EmailTemplate<{ from: string, to: string }> = as
 /** Sends the link to replace a forgotten password. */
 export const passwordReset: EmailTemplate = async (email, context) => {
   const { sql, config } = context
-  const href = await createAccountLink(email, context, 'password', sql`true`)
+  // If an earlier copy has arrived, its link may have set a new password. A copy that comes later must not revive it.
+  const isUnused = sql`${email.attempts <= 1} OR NOT EXISTS (
+    SELECT FROM revoked_tokens WHERE user_id = users.id AND revoked_at >= ${email.createdAt}
+  )`
+  const href = await createAccountLink(email, context, 'password', sql`(${isUnused})`)
   if (!href) return undefined
   return {
     subject: `Set a new password for ${config.COMMUNITY_NAME}`,

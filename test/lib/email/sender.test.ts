@@ -281,6 +281,21 @@ t.test('Emails whose response is lost are sent again, with the same Message-ID',
   t.match(await listEmails(sql, 'sent'), [{ attempts: 2, error: null }])
 })
 
+t.test('A second copy with a different text has a Message-ID of its own, so that no mailbox drops it', async t => {
+  const server = await startMailServer(t)
+  server.fault = () => ({ stage: 'response' })
+  const { id } = await person(app)
+  const [email] = await enqueue(id, 'news', { title: 'One' })
+  startSender(t, server)
+  for (const [n, title] of ['One', 'One', 'Two', 'Two', 'One'].entries()) {
+    await sql`UPDATE emails SET due_at = now(), data = data || ${sql.json({ title })} WHERE attempts = ${n}`
+    await until(async () => (await sql`SELECT FROM emails WHERE attempts > ${n} AND ${isReleased}`).count)
+  }
+  const ids = server.emails.map(({ raw }) => messageIdOf(raw))
+  const [one, two, three] = ['', '.2', '.3'].map(version => `${email!.id}${version}@example.org`)
+  t.strictSame(ids, [one, one, two, two, three])
+})
+
 t.test('The emails of a sender that was killed are sent when their lease has expired', async t => {
   const server = await startMailServer(t)
   const { id } = await person(app)

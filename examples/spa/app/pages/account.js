@@ -1,4 +1,4 @@
-import { call, client, loadUser, signInWith } from '../api.js'
+import { ApiError, call, client, loadUser, signInWith } from '../api.js'
 import { API, EMAILS, PROVIDER } from '../config.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
@@ -232,13 +232,22 @@ export function verifyEmailPage () {
 export function unsubscribePage () {
   const token = takeToken()
   if (!token) return noToken('/me/settings')
-  return [h('div', { class: 'narrow' },
+  /** @type {HTMLElement} */
+  const page = h('div', { class: 'narrow' },
     heading('Unsubscribe from these emails', lead('You can turn them on again in your settings.')),
     h('p', {}, actionButton('Turn them off', async () => {
-      await call(client.POST('/account/unsubscribe/{token}', { params: { path: { token } } }))
+      try {
+        await call(client.POST('/account/unsubscribe/{token}', { params: { path: { token } } }))
+      } catch (error) {
+        if (!(error instanceof ApiError && error.status === 404)) throw error
+        return page.replaceChildren(
+          heading('This link no longer works', lead('Its account was deleted, or the link is very old.')),
+          h('p', {}, 'You can choose your emails in ', h('a', { href: '/me/settings' }, 'your settings'), '.'))
+      }
       await go('/', { replace: true })
       notify("You're unsubscribed from these emails.")
-    })))]
+    })))
+  return [page]
 }
 
 /** The form that changes the password. The service revokes all tokens and returns a new token. */
