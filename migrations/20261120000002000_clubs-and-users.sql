@@ -14,7 +14,7 @@ CREATE TABLE clubs (
 CREATE TABLE users (
   id uuid PRIMARY KEY DEFAULT new_id(),
   email text NOT NULL UNIQUE,
-  -- When the owner of the email address last confirmed it. Null means that it is not verified.
+  -- When the owner of the email address was last seen to have the account. Null means that it is not verified.
   email_verified_at timestamptz(3),
   -- A PHC string of argon2id, or '!' for an account that has only an identity provider.
   password text NOT NULL,

@@ -42,7 +42,7 @@ CREATE UNIQUE INDEX emails_token_hash ON emails (token_hash) WHERE token_hash IS
 CREATE TABLE email_batches (
   id uuid PRIMARY KEY DEFAULT new_id(),
   template text NOT NULL,
-  -- A later batch with the same template and key is merged into a batch that waits. Null differs from every key.
+  -- A batch that waits takes in later ones of its template and key. Null differs from every key.
   key text,
   data jsonb NOT NULL,
   -- A batch about an event is deleted with it.

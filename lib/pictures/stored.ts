@@ -46,7 +46,7 @@ const pictureUses = (sql: Sql | TransactionSql) => sql`
   SELECT
     'avatar' AS kind, users.id, ${untrimmedName(sql)} AS name,
     users.id = pictures.user_id AS is_own, false AS is_published
-  FROM users WHERE avatar_picture_id = pictures.id
+  FROM users WHERE picture_ids(avatar) @> ARRAY[pictures.id]
   UNION ALL
   SELECT 'blog', blogs.id, title, author_id = pictures.user_id, status = 'PUBLISHED'
   FROM blogs WHERE ${keysOfPost(sql)} && ${keysOfPicture(sql)}
@@ -124,8 +124,7 @@ export const isKept = (sql: TransactionSql, withBlogs: boolean) => sql`
 
 /** Removes a picture from the profile of its owner, and from their posts except from their texts. */
 export async function removeFromOwner (sql: TransactionSql, id: string) {
-  // `avatar` may contain the URL that version 1.0.0 has written.
-  await sql`UPDATE users SET avatar = NULL, avatar_picture_id = NULL WHERE avatar_picture_id = ${id}`
+  await sql`UPDATE users SET avatar = NULL WHERE picture_ids(avatar) @> ARRAY[${id}::uuid]`
   await sql`
     UPDATE blogs SET image_url = NULL FROM pictures
     WHERE pictures.id = ${id} AND author_id = user_id AND ${keysOfPost(sql)} && ${keysOfPicture(sql)}

@@ -69,7 +69,7 @@ export async function signInWithIdentity (
       ), linked AS (
         UPDATE users SET
           idp_id = ${id},
-          avatar = CASE WHEN avatar_picture_id IS NULL THEN coalesce(avatar, ${avatar}) ELSE avatar END,
+          avatar = coalesce(avatar, ${avatar}),
           password = CASE WHEN reclaimed THEN ${PLACEHOLDER} ELSE password END,
           email_verified_at = coalesce(email_verified_at, now())
         FROM unlinked WHERE users.id = unlinked.id

@@ -135,14 +135,13 @@ export function setProfile (
       `
       if (count === 0) throw new HttpError(404, 'Picture not found')
     }
-    const isKept = avatar === undefined
+    const url = typeof avatar === 'string' ? picturesUrl + avatar : null
     const [user] = await transaction<Static<typeof CurrentUser>[]>`
       WITH changed AS (
         UPDATE users SET
           first_name = coalesce(${firstName ?? null}, first_name),
           last_name = coalesce(${lastName ?? null}, last_name),
-          avatar_picture_id = CASE WHEN ${isKept} THEN avatar_picture_id ELSE ${avatar ?? null} END,
-          avatar = CASE WHEN ${isKept} THEN avatar END
+          avatar = CASE WHEN ${avatar === undefined} THEN avatar ELSE ${url} END
         WHERE id = ${id} RETURNING *
       )
       SELECT ${profileColumns(sql, picturesUrl)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id

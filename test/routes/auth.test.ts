@@ -47,7 +47,6 @@ t.test('POST /auth/register', async t => {
       email: body.email,
       idp_id: null,
       email_verified_at: null,
-      avatar_picture_id: null,
       avatar: null,
       first_name: 'Ada',
       last_name: 'Lovelace',

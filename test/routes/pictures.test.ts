@@ -253,12 +253,31 @@ t.test('A picture that somebody begins to use while it is deleted stays', async 
   let deleting!: ReturnType<typeof ada.inject>
   await app.sql.begin(async sql => {
     await sql`SELECT FROM pictures WHERE id = ${picture.id} FOR KEY SHARE`
-    await sql`UPDATE users SET avatar_picture_id = ${picture.id} WHERE id = ${ada.id}`
+    await sql`UPDATE users SET avatar = ${picture.url} WHERE id = ${ada.id}`
     deleting = ada.inject('DELETE', `/me/pictures/${picture.id}`)
     await untilBlocked(app.sql)
   })
   const uses = [{ kind: 'avatar', id: ada.id, name: 'Ada Lovelace' }]
   assertResponse(t, await deleting, 409, { message: 'This picture is in use', uses })
+})
+
+t.test('An avatar that version 1.0.0 sets is shown and kept, and an avatar that it removes is gone', async t => {
+  const ada = await person(app)
+  const [first, second] = [await stored(ada), await stored(ada)]
+  const avatar = async () => (await ada.inject('GET', '/auth/me')).json().user.avatar
+  await ada.inject('PUT', '/me/profile', { avatar: first.id })
+  const url = `https://example.org/pictures/${second.id.toUpperCase()}`
+  await app.sql`UPDATE users SET avatar = ${url} WHERE id = ${ada.id}`
+  t.equal(await avatar(), second.url)
+  await app.sql`UPDATE pictures SET unused_since = now() - interval '25 hours' WHERE user_id = ${ada.id}`
+  await stored(ada)
+  t.strictSame([(await load(first.url)).statusCode, (await load(second.url)).statusCode], [404, 200])
+  await app.sql`UPDATE users SET avatar = NULL WHERE id = ${ada.id}`
+  t.equal(await avatar(), null)
+  // What this version sets is a use in the eyes of 1.0.0.
+  await ada.inject('PUT', '/me/profile', { avatar: second.id })
+  const { count } = await app.sql`SELECT FROM users WHERE picture_ids(avatar) @> ARRAY[${second.id}::uuid]`
+  t.equal(count, 1)
 })
 
 t.test('Uses are few and short, and a text refers to its first 100 pictures', async t => {

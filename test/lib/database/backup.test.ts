@@ -23,7 +23,7 @@ await source.sql`
   WITH picture AS (
     INSERT INTO pictures (user_id, large, small, width, height) SELECT id, '', '', 1, 1 FROM users LIMIT 1 RETURNING *
   )
-  UPDATE users SET avatar_picture_id = picture.id FROM picture WHERE users.id = user_id
+  UPDATE users SET avatar = 'https://api.example.org/pictures/' || picture.id FROM picture WHERE users.id = user_id
 `
 
 const [{ version }] = await source.sql<[{ version: number }]>`

@@ -62,28 +62,15 @@ t.test('the down part of each migration reverts its up part', async t => {
   }
 })
 
-t.test('uploaded pictures of users become ids, and URLs of other pictures stay', async t => {
+t.test('uploaded pictures are found by addresses in upper case that 1.0.0 has stored', async t => {
   const { url, sql } = await emptyDatabase(t)
-  await migrate(url, 'up', NAMES.findIndex(name => name.endsWith('_avatars')))
-  const [ada] = await sql<{ id: string, avatar: string | null }[]>`
-    INSERT INTO users (email, password, first_name, last_name) VALUES ('ada@example.org', '!', 'Ada', 'Lovelace')
-    RETURNING id
-  `
-  const [picture] = await sql<{ id: string }[]>`
-    INSERT INTO pictures (user_id, large, small, width, height) VALUES (${ada!.id}, '', '', 1, 1) RETURNING id
-  `
-  for (const [avatar, id] of [
-    [`https://old.example.org/v1/pictures/${picture!.id}`, picture!.id],
-    [`https://idp.example.org/pictures/${ada!.id}`, null],
-    [`https://idp.example.org/pictures/${picture!.id}/large`, null],
-    [null, null],
-  ] as const) {
-    await sql`UPDATE users SET avatar = ${avatar}`
-    await migrate(url, 'up', 2)
-    t.match(await sql`SELECT * FROM users`, [{ avatar, avatar_picture_id: id }], 'the old version can still show it')
-    await migrate(url, 'down', 2)
-    t.match(await sql`SELECT * FROM users`, [{ avatar }])
-  }
+  await migrate(url, 'up', NAMES.findIndex(name => name.endsWith('_pictures')) + 1)
+  const id = '0190A1B2-C3D4-7E5F-8A6B-7C8D9E0F1A2B'
+  await sql`INSERT INTO clubs (name, description, image_url) VALUES ('Chess', '', ${`https://example.org/pictures/${id}`})`
+  await migrate(url)
+  await sql`SET enable_seqscan = off`
+  const { count } = await sql`SELECT FROM clubs WHERE picture_ids(image_url) @> ARRAY[${id}::uuid]`
+  t.equal(count, 1)
 })
 
 // Statements that do not need the last migration run while it is reverted and applied again. It locks only `users`.

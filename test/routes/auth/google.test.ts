@@ -27,7 +27,6 @@ for (const [way, signIn] of Object.entries(WAYS)) {
       password: '!',
       idp_id: account.sub,
       avatar: account.picture,
-      avatar_picture_id: null,
       first_name: account.given_name,
       last_name: account.family_name,
       role: 'STUDENT',
