@@ -11,8 +11,9 @@ import { notification, wantsEmails } from '../notifications.ts'
 /** Confirms the registration for an event, even after it has begun, because people register at the door. */
 export const registration = notification<{ event: string }>(async ({ userId, data, key }, context) => {
   const event = await findEventOf(context, userId, data.event)
-  // Somebody who was taken off the list and registered again has a confirmation of the new registration.
-  if (event?.registrationId !== key) return undefined
+  // Somebody who was taken off the list and registered again has a confirmation of the new registration. Version 1.0.0
+  // writes the id of the event as the key.
+  if (!event || (key !== event.registrationId && key !== event.id)) return undefined
   if (isOver(event) || event.seat.state === 'declined') return undefined
   const reminder = await findReminder(context, userId, event.date)
   return {

@@ -363,6 +363,14 @@ t.test('A person who is taken off the list and registers again has one confirmat
   t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'You are registered: Chess Night']])
 })
 
+t.test('A confirmation that version 1.0.0 has written is sent', async t => {
+  const [event, ada] = [await makeEvent(), await member()]
+  await register(event, [ada])
+  const data = { event }
+  await insert(app, 'emails', { template: 'registration', bulk: false, user_id: ada.id, data, key: event })
+  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'You are registered: Chess Night']])
+})
+
 t.test('Ordinal numbers are words up to ten', async t => {
   t.strictSame([1, 3, 10, 11, 12, 21, 22, 103, 111].map(ordinal),
     ['first', 'third', 'tenth', '11th', '12th', '21st', '22nd', '103rd', '111th'])
