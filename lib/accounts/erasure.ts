@@ -57,18 +57,17 @@ export function eraseAccount (
   { withBlogs = false, dryRun = false, keepsAdmin = false, outbox }: ErasureOptions
 ): Promise<Erasure | undefined> {
   return pool.begin(async sql => {
-    // Makes erasures of admins at the same time wait for each other.
-    if (keepsAdmin) {
-      const admins = await sql<{ isLast: boolean }[]>`
-        SELECT id = ${idQuery} AS "isLast" FROM users WHERE role = 'ADMIN' ORDER BY id FOR UPDATE
-      `
-      if (admins.length === 1 && admins[0]!.isLast) throw new HttpError(409, LAST_ADMIN)
-    }
-    // This lock waits for running writes for this user, and blocks new writes.
-    const [user] = await sql<{ id: string, email: string }[]>`
-      SELECT id, email FROM users WHERE id = ${idQuery} FOR UPDATE
+    // This lock waits for running writes for this user, and blocks new writes. Admins are locked together, so that
+    // their erasures at the same time wait for each other.
+    const locked = await sql<{ id: string, email: string, isAdmin: boolean, isTarget: boolean }[]>`
+      SELECT users.id, users.email, target.role = 'ADMIN' AS "isAdmin", users.id = target.id AS "isTarget"
+      FROM users AS target JOIN users
+        ON users.id = target.id OR (${keepsAdmin} AND target.role = 'ADMIN' AND users.role = 'ADMIN')
+      WHERE target.id = ${idQuery} ORDER BY users.id FOR UPDATE OF users
     `
+    const user = locked.find(({ isTarget }) => isTarget)
     if (!user) return undefined
+    if (keepsAdmin && user.isAdmin && locked.length === 1) throw new HttpError(409, LAST_ADMIN)
     const { id, email } = user
     const [erasure] = await sql<[Erasure]>`
       SELECT

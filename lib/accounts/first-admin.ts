@@ -16,15 +16,13 @@ export async function ensureFirstAdmin (
   const { ADMIN_EMAIL: email, ADMIN_PASSWORD: password } = config
   if (!email || !password) return
   const change = { event: 'role-changed' satisfies AuditEvent, role: 'ADMIN' }
-  const [known] = await sql<{ id: string, role: string }[]>`
-    UPDATE users SET role = 'ADMIN'
-    FROM (SELECT id, role FROM users WHERE email = ${email}) AS before
-    WHERE users.id = before.id
-    RETURNING users.id, before.role
+  const [known] = await sql<{ id: string, isAdmin: boolean }[]>`
+    SELECT id, role = 'ADMIN' AS "isAdmin" FROM users WHERE email = ${email}
   `
+  if (known?.isAdmin) return
   if (known) {
-    const { id: user, role } = known
-    if (role !== 'ADMIN') log.info({ ...change, user }, 'Existing account promoted to admin by ADMIN_EMAIL')
+    await sql`UPDATE users SET role = 'ADMIN' WHERE id = ${known.id}`
+    log.info({ ...change, user: known.id }, 'Existing account promoted to admin by ADMIN_EMAIL')
     return
   }
   const admin = { email, firstName: 'Platform', lastName: 'Admin', role: 'ADMIN' as const }

@@ -41,6 +41,15 @@ t.test('The service does not start on an outdated schema, but MIGRATE_ON_START b
   t.strictSame(second.messages, [])
 })
 
+t.test('A start does not write to an account that is an admin already', async t => {
+  const DATABASE_URL = await createDatabase()
+  const { sql } = await build(t, { DATABASE_URL, ...ADMIN })
+  const version = async () => (await sql`SELECT xmin::text, updated_at FROM users`)[0]
+  const before = await version()
+  await build(t, { DATABASE_URL, ...ADMIN })
+  t.strictSame(await version(), before)
+})
+
 t.test('The service starts on a read-only database, with a warning', async t => {
   const service = await make(t, { DATABASE_URL: readOnly(await createDatabase()) })
   await service.ready()

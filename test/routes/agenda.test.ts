@@ -4,7 +4,7 @@ import fc from 'fast-check'
 
 import { eraseAccount } from '#lib/accounts/erasure.js'
 import { assertInvalid, assertMessage } from '../assertions.ts'
-import { build, inject, insert, MAIL, type Person, person } from '../helper.ts'
+import { build, inject, insert, MAIL, type Person, person, untilBlocked } from '../helper.ts'
 import { DETAILS, EVENT } from '../operations.ts'
 import t from '../suite.ts'
 
@@ -530,6 +530,22 @@ t.test('Changes at the same time give everybody who waited one email for one sea
     t.strictSame((await told(id)).sort(), [3, 4, 5, 6])
     t.strictSame(await seats(id), ['declined', 'declined', 'seated', 'seated', 'seated', 'seated', 'waiting 1'])
   }
+})
+
+t.test('A registration locks the event before its seats, whatever the names of the triggers are', async t => {
+  const id = await addEvent()
+  await put(id, { capacity: 1 })
+  await sql`ALTER TRIGGER line_up ON event_registrations RENAME TO "A"`
+  t.teardown(() => sql`ALTER TRIGGER "A" ON event_registrations RENAME TO line_up`)
+  let registering!: ReturnType<typeof register>
+  await sql.begin(async transaction => {
+    await transaction`SELECT FROM events WHERE id = ${id} FOR UPDATE`
+    registering = register(ada, id)
+    await untilBlocked(sql)
+    const { count } = await transaction`SELECT FROM event_details WHERE event_id = ${id} FOR UPDATE NOWAIT`
+    t.equal(count, 1)
+  })
+  t.equal((await registering).statusCode, 201)
 })
 
 t.test('A clock that was set back lets nobody overtake', async t => {

@@ -167,6 +167,14 @@ t.test('A decision on a post waits for the erasure of its author, without locks'
   }
 })
 
+t.test('An erasure locks admins only if it erases an admin', async t => {
+  const [student, admin] = [await person(app), await person(app, 'ADMIN')]
+  await sql.begin(async transaction => {
+    await transaction`SELECT FROM users WHERE id = ${admin.id} FOR NO KEY UPDATE`
+    t.equal((await student.inject('DELETE', '/me', { currentPassword: null })).statusCode, 200)
+  })
+})
+
 t.test('A club whose head is erased at the same time is not created', async t => {
   const [admin, head] = [await person(app, 'ADMIN'), await person(app)]
   const name = randomUUID()
