@@ -3,6 +3,9 @@ import createFetchClient from 'openapi-fetch'
 /** Shortest time after which `live` connects again if the service refuses the stream, in milliseconds. */
 const RECONNECT_MS = 5000
 
+/** Shortest silence after which `live` connects again, in milliseconds. The service sends a ping every 15 seconds. */
+const SILENCE_MS = 35_000
+
 export function createClient ({ token, ...options } = {}) {
   // Without `no-cache`, a browser may show a stored list right after a write.
   const client = createFetchClient({ cache: 'no-cache', ...options })
@@ -62,17 +65,38 @@ function watch (baseUrl = '', lists, onChange) {
   let source
   let timer
   open()
-  return () => {
+  return close
+
+  function close () {
     clearTimeout(timer)
     source.close()
   }
 
   function open () {
     source = new globalThis.EventSource(`${baseUrl.replace(/\/$/, '')}/live?${query}`)
-    source.onmessage = ({ data }) => onChange(JSON.parse(data))
-    source.onerror = () => {
-      // EventSource connects again after a lost connection, but not after a 503. Clients spread over twice the time.
-      if (source.readyState === source.CLOSED) timer = setTimeout(open, RECONNECT_MS * (1 + Math.random()))
+    source.onmessage = ({ data }) => {
+      expectMore()
+      onChange(JSON.parse(data))
     }
+    source.addEventListener('ping', expectMore)
+    source.onerror = () => {
+      // EventSource connects again after a lost connection, but not after a 503.
+      if (source.readyState === source.CLOSED) reopenAfter(RECONNECT_MS * (1 + Math.random()))
+    }
+    expectMore()
+  }
+
+  /** A connection can go silent without an error. Firefox also closes a stream if a link downloads a file. */
+  function expectMore () {
+    // Clients spread, because a proxy may silence all of them at once.
+    reopenAfter(SILENCE_MS + RECONNECT_MS * 2 * Math.random())
+  }
+
+  function reopenAfter (milliseconds) {
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      source.close()
+      open()
+    }, milliseconds)
   }
 }

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
+import { mock } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { EventSource } from 'eventsource'
@@ -91,6 +92,41 @@ t.test('A client watches lists, and connects again after a 503', async t => {
   second.stop()
   while (app.live.clients > 0) await sleep(10)
   t.strictSame(third.heard, [], 'it was stopped while it waited')
+})
+
+t.test('A client opens a new stream after 35 to 45 seconds without a message or a ping', t => {
+  const sources: Source[] = []
+  class Source extends EventTarget {
+    readonly CLOSED = 2
+    readyState = 0
+    onmessage = (_message: object) => {}
+    constructor () {
+      super()
+      sources.push(this)
+    }
+
+    close () { this.readyState = this.CLOSED }
+  }
+  t.intercept(globalThis, 'EventSource', { value: Source })
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  const heard: unknown[] = []
+  const stop = createClient({ baseUrl }).live(['/mentors'], change => heard.push(change))
+  mock.timers.tick(34_000)
+  sources[0]!.dispatchEvent(new Event('ping'))
+  mock.timers.tick(34_000)
+  sources[0]!.onmessage({ data: '{"list":"/mentors"}' })
+  mock.timers.tick(34_000)
+  t.equal(sources.length, 1)
+  t.strictSame(heard, [{ list: '/mentors' }])
+  mock.timers.tick(11_000)
+  t.strictSame(sources.map(({ readyState }) => readyState), [2, 0], 'the silent stream is closed')
+  mock.timers.tick(45_000)
+  t.equal(sources.length, 3, 'a connection that does not open is given up as well')
+  stop()
+  mock.timers.tick(100_000)
+  t.strictSame(sources.map(({ readyState }) => readyState), [2, 2, 2])
+  t.end()
 })
 
 t.test('A client returns texts without an option', async t => {

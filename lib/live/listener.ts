@@ -13,8 +13,18 @@ export interface WatchedList {
 /** Separates the entity tags in the id of an event. Entity tags are base64url. */
 const SEPARATOR = ','
 
-/** A comment of the event stream. Browsers ignore it. */
+/** A comment of the event stream. `EventSource` hides comments. */
 const COMMENT = ':\n\n'
+
+/** A sign of life that a page can see, because a browser does not notice that a connection has gone silent. */
+const PING = 'event: ping\ndata: {}\n\n'
+
+/**
+ * Number of pings after which a stream ends, and its client connects again: four minutes. For about 16 minutes, the
+ * kernel accepts pings for a client whose network is gone. TCP keep-alive does not help, because the kernel sends no
+ * probes while a ping is unacknowledged.
+ */
+const MAX_PINGS = 16
 
 /**
  * The event stream of a client that watches lists (HTML, § 9.2 Server-sent events). The id of an event is the vector of
@@ -29,6 +39,7 @@ export class Listener<List extends WatchedList = WatchedList> extends Readable {
   readonly #since = performance.now()
   /** The entity tags that the client knows, in the order of `lists`. */
   readonly #known: (string | undefined)[]
+  #pings = 0
   /** Bytes of earlier messages that the kernel has not accepted. */
   readonly #unsent: () => number
 
@@ -63,9 +74,15 @@ export class Listener<List extends WatchedList = WatchedList> extends Readable {
     return count
   }
 
-  /** Sends a comment, so that proxies do not close the connection as idle. */
-  keepAlive () {
-    if (this.#isReading) this.push(COMMENT)
+  /**
+   * Sends a ping, so that proxies do not close the connection as idle. After the last ping, ends the stream with this
+   * time to connect again, or closes the connection of a client that does not read.
+   */
+  keepAlive (retryMs: number) {
+    if (this.#hasEnded) return
+    this.#pings++
+    if (this.#isReading) this.#pings < MAX_PINGS ? this.push(PING) : this.end(retryMs)
+    else if (this.#pings >= MAX_PINGS) this.destroy()
   }
 
   /** Ends the stream. The client connects again after this time. */

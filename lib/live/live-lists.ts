@@ -50,12 +50,12 @@ interface Options {
 /** Interval at which the service reads the snapshot. A change is told after half of it, on average. */
 const TICK_MS = 500
 
-/** Number of ticks between two comments: 15 seconds. Many proxies close connections that are silent for 30 seconds. */
-const TICKS_PER_COMMENT = 30
+/** Number of ticks between two pings: 15 seconds. Many proxies close connections that are silent for 30 seconds. */
+const TICKS_PER_PING = 30
 
 /**
- * If this process stops, each client connects again after a random time between these. If 1,000 connected at once,
- * other requests would take 500 to 1,000 ms, instead of 90 ms.
+ * If this process stops or a stream is renewed, each client connects again after a random time between these. If 1,000
+ * connected at once, other requests would take 500 to 1,000 ms, instead of 90 ms.
  */
 const RETRY_MS = { least: 1000, most: 3000 }
 
@@ -169,7 +169,9 @@ export class LiveLists {
       inBatches(this.#listeners, endSoon)
       return
     }
-    if (this.counts.ticks % TICKS_PER_COMMENT === 0) inBatches(this.#listeners, listener => listener.keepAlive())
+    if (this.counts.ticks % TICKS_PER_PING === 0) {
+      inBatches(this.#listeners, listener => listener.keepAlive(retryMs()))
+    }
     // A slow database gets one of these queries at a time.
     if (this.#isReading) return
     this.#isReading = true
@@ -261,8 +263,12 @@ async function inBatches (listeners: Iterable<Listener<LiveList>>, task: (listen
 
 /** Ends a stream. Its client connects again, usually to another instance. */
 function endSoon (listener: Listener<LiveList>) {
+  listener.end(retryMs())
+}
+
+function retryMs () {
   const { least, most } = RETRY_MS
-  listener.end(Math.round(least + Math.random() * (most - least)))
+  return Math.round(least + Math.random() * (most - least))
 }
 
 const keyOf = ({ url, base }: ListName) => `${base} ${url}`

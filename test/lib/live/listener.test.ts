@@ -22,7 +22,7 @@ t.test('A client that does not read holds one message, then gets the newest', as
     events.etag = etag
     mentors.etag = 'x'
     t.equal(listener.tell(), 0)
-    listener.keepAlive()
+    listener.keepAlive(1000)
   }
   t.equal(read(), 'id: a,\ndata: {"list":"/events","etag":"\\"a\\""}\n\n')
   t.equal(listener.tell(), 0, 'the kernel has not accepted the message')
@@ -30,15 +30,33 @@ t.test('A client that does not read holds one message, then gets the newest', as
   t.equal(listener.tell(), 2)
   t.equal(read(), 'id: c,\ndata: {"list":"/events","etag":"\\"c\\""}\n\n' +
     'id: c,x\ndata: {"list":"/mentors","etag":"\\"x\\""}\n\n')
-  listener.keepAlive()
-  t.equal(read(), ':\n\n', 'a comment has no id, so the client keeps the last')
+  listener.keepAlive(1000)
+  t.equal(read(), 'event: ping\ndata: {}\n\n', 'a ping has no id, so the client keeps the last')
 
   listener.end(1000)
   t.equal(read(), 'retry: 1000\n\n')
   listener.on('error', error => t.fail(error.message))
   events.etag = 'd'
   t.equal(listener.tell(), 0, 'the stream has ended')
-  listener.keepAlive()
+  listener.keepAlive(1000)
+})
+
+t.test('A stream ends after 16 pings, so that a client whose network is gone does not keep its place', async t => {
+  for (const isReading of [true, false]) {
+    let unsent = 0
+    const listener = new Listener('192.0.2.1', [list('/events')], '', () => unsent)
+    listener.read()
+    for (let pings = 1; pings < 16; pings++) {
+      listener.keepAlive(1000)
+      t.equal(String(listener.read()), 'event: ping\ndata: {}\n\n')
+    }
+    if (!isReading) unsent = 1
+    listener.keepAlive(1000)
+    t.equal(listener.destroyed, !isReading)
+    if (isReading) t.equal(String(listener.read()), 'retry: 1000\n\n')
+    listener.keepAlive(1000)
+    t.equal(listener.read(), null)
+  }
 })
 
 t.test('A client that has gone is told nothing', async t => {

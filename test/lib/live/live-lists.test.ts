@@ -117,7 +117,7 @@ t.test('A stream stays open while the database is away, and tells what has chang
   t.notOk(stream.destroyed)
 })
 
-t.test('A comment at every thirtieth tick keeps proxies awake', async t => {
+t.test('A ping at every thirtieth tick keeps proxies awake', async t => {
   const { live, open } = start()
   const client = open('/fast')
   await sleep(600)
@@ -125,7 +125,7 @@ t.test('A comment at every thirtieth tick keeps proxies awake', async t => {
   live.counts.ticks = 29
   await sleep(1100)
   t.ok(live.counts.ticks > 30)
-  t.equal(client.text, text + ':\n\n')
+  t.equal(client.text, text + 'event: ping\ndata: {}\n\n')
 })
 
 /** Returns a function that returns the number of the turn of the event loop, of those in which it is called. */
@@ -176,13 +176,13 @@ t.test('Many clients hear of a change over several turns of the event loop, each
   t.strictSame([...ids].filter(told => !/^id: 0,(id: 1,)?id: 2$/.test(told)), [], 'nothing twice, nothing missed')
 })
 
-t.test('Comments and the end of streams reach many clients over several turns', async t => {
+t.test('Pings and the end of streams reach many clients over several turns', async t => {
   const { live, open, database } = start()
   const clients = Array.from({ length: 1000 }, () => open('/fast'))
   await sleep(1100)
   const turnNow = countTurns()
   for (const [sign, cause] of [
-    [':', () => { live.counts.ticks = 29 }],
+    ['event: ping', () => { live.counts.ticks = 29 }],
     ['retry', () => { database.isClosing = true }],
   ] as const) {
     const told: number[] = []
