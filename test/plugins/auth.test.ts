@@ -1,6 +1,8 @@
 import { createHmac } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 
 import type { FastifyInstance } from 'fastify'
 
@@ -42,6 +44,41 @@ t.test('verifyToken returns the user of a valid token, and undefined for others'
   for (const token of ['', 'x', 'a.b.c', `${app.issueToken(USER)}x`, `Bearer ${app.issueToken(USER)}`]) {
     t.equal(app.verifyToken(token), undefined, token)
   }
+})
+
+setFlagsFromString('--expose-gc')
+const collect = runInNewContext('gc')
+
+function heap () {
+  collect()
+  return process.memoryUsage().heapUsed
+}
+
+t.test('Only verified tokens are kept', async t => {
+  const before = heap()
+  // Each is a token in its form, but not one of the service, and longer or shorter than the service verifies.
+  for (let n = 0; n < 10_000; n++) {
+    const payload = Buffer.from(JSON.stringify({ n, rest: 'x'.repeat(n % 2 ? 600 : 11_000) })).toString('base64url')
+    if (app.verifyToken(`eyJhbGciOiJIUzI1NiJ9.${payload}.${'A'.repeat(43)}`)) t.fail('it was verified')
+  }
+  const grown = (heap() - before) / 1e6
+  t.ok(grown < 20, `the heap grew by ${grown.toFixed(0)} MB`)
+})
+
+t.test('A token with more than 1,024 characters is invalid', async t => {
+  const sign = (length: number) => app.jwt.sign({ ...USER, rest: 'x'.repeat(length) } as never, { noTimestamp: true })
+  t.ok(app.verifyToken(sign(400)))
+  t.equal(app.verifyToken(sign(1000)), undefined)
+})
+
+t.test('A verified token ends when it expires', async t => {
+  const token = app.jwt.sign({ sub: USER.id, role: USER.role } as never, { expiresIn: '1h' })
+  t.ok(app.verifyToken(token))
+  const { now } = Date
+  t.intercept(Date, 'now', { value: () => now() + 3_599_000 })
+  t.ok(app.verifyToken(token))
+  t.intercept(Date, 'now', { value: () => now() + 3_601_000 })
+  t.equal(app.verifyToken(token), undefined)
 })
 
 t.test('verifyToken ignores a sub that is not a string', async t => {
