@@ -4,12 +4,14 @@ import { isDeepStrictEqual } from 'node:util'
 
 import swagger from '@fastify/swagger'
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import type { FastifyInstance, FastifyRequest, FastifySchema, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifySchema, RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
+import { LRUCache } from 'lru-cache'
 
 import { ResponseObject, textsOf } from '../lib/schemas.ts'
 import { finishDocument } from '../lib/api-document.ts'
 import { type Config, VERSION } from '../lib/config.ts'
+import { serviceUrl } from '../lib/http/service-url.ts'
 import { guardOf } from './auth.ts'
 import { Invalid } from './response-schemas.ts'
 
@@ -30,8 +32,11 @@ declare module 'fastify' {
   }
 
   interface FastifyInstance {
-    /** Describes the API with the URL by which this client reaches the service: PUBLIC_URL or that of its request. */
-    describe (request: FastifyRequest): object
+    /**
+     * Sends the API description as JSON, with the URL by which this client reaches the service, see `serviceUrl`. `url`
+     * is the server that it names.
+     */
+    sendDescription (request: FastifyRequest, reply: FastifyReply, url?: string): FastifyReply
   }
 }
 
@@ -60,6 +65,9 @@ const GROUPS: Record<string, { name: string, description: string }> = {
   livez: OPERATIONS,
   readyz: OPERATIONS,
 }
+
+/** Number of cached descriptions, because making one takes several milliseconds. Only in development are there several. */
+const CACHED_DESCRIPTIONS = 4
 
 /** The service in the samples of the introduction. */
 const SAMPLE_URL = 'http://localhost:3000'
@@ -148,13 +156,24 @@ export default fp(async app => {
     })
   })
 
-  app.decorate('describe', ({ protocol, host }: FastifyRequest) => {
-    const { info, ...document } = app.swagger()
-    const description = introduction.replaceAll(SAMPLE_URL, PUBLIC_URL ?? `${protocol}://${host}`)
-    return { ...document, info: { ...info, description } }
+  const texts = new LRUCache<string, string>({ max: CACHED_DESCRIPTIONS })
+  app.decorate('sendDescription', (request, reply, server) => {
+    const url = serviceUrl(app.config, request) ?? SAMPLE_URL
+    const key = JSON.stringify([url, server])
+    let text = texts.get(key)
+    if (text === undefined) {
+      const { info, servers, ...document } = app.swagger() as { info: object, servers: object[] }
+      text = JSON.stringify({
+        ...document,
+        info: { ...info, description: introduction.replaceAll(SAMPLE_URL, () => url) },
+        servers: server === undefined ? servers : [{ url: server }],
+      })
+      texts.set(key, text)
+    }
+    return reply.type('application/json; charset=utf-8').send(text)
   })
   if (!app.config.API_DOCS) return
-  app.get('/openapi.json', { schema: { hide: true } }, async request => app.describe(request))
+  app.get('/openapi.json', { schema: { hide: true } }, (request, reply) => { app.sendDescription(request, reply) })
 }, { name: 'api-description', dependencies: ['response-schemas'] })
 
 /**

@@ -105,7 +105,7 @@ function describeFailure ({ command = '', responseCode, response = '', code = ''
     return [`The SMTP server refused ${refused}:`, responseCode, enhanced].filter(Boolean).join(' ')
   }
   const known = CAUSES.find(([pattern]) => pattern.test(`${code} ${message}`))
-  return known ? known[1].replace('%', message) : message
+  return known ? known[1].replace('%', () => message) : message
 }
 
 /** Descriptions of failures without a response. Other messages are clear. */

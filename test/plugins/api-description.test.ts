@@ -182,6 +182,29 @@ t.test('The commands of the introduction contain the URL of the service, or the 
   t.match(document.info.description, 'curl http://localhost:80/auth/register')
 })
 
+t.test('The host of a request is a text, and is ignored in production', async t => {
+  const host = "$'".repeat(7500)
+  const { body } = await inject(app, 'GET', '/openapi.json', undefined, { host })
+  t.match(JSON.parse(body).info.description, `curl http://${host}/auth/register`)
+  t.ok(body.length < 1_000_000, `${body.length} characters`)
+  const production = await build(t, { DATABASE_URL: app.config.DATABASE_URL, NODE_ENV: 'production' })
+  for (const headers of [{ host: 'evil.example' }, { host: 'a', 'x-forwarded-host': 'evil.example' }]) {
+    for (const path of ['/openapi.json', '/docs/json']) {
+      t.notMatch((await inject(production, 'GET', path, undefined, headers)).body, 'evil.example', path)
+    }
+  }
+})
+
+t.test('The description is made once for each URL', async t => {
+  const app = await build(t, { DATABASE_URL: demo.config.DATABASE_URL })
+  const calls = t.capture(app, 'swagger', app.swagger)
+  const bodies = new Set<string>()
+  for (let n = 0; n < 3; n++) {
+    for (const host of ['a', 'b']) bodies.add((await inject(app, 'GET', '/openapi.json', undefined, { host })).body)
+  }
+  t.strictSame([bodies.size, calls().length], [2, 2])
+})
+
 /** Returns an example of a schema: its first own example, or a composition of the examples of its parts. */
 function exampleOf (schema: TSchema): unknown {
   const { examples, enum: words, anyOf, items, properties, const: value } = schema

@@ -92,7 +92,7 @@ t.test('Paths under /docs that are not assets are a 404, without an error in the
   const { port } = app.server.address() as AddressInfo
   lines.length = 0
   for (const path of [
-    'package.json', '../package.json', '%2e%2e/package.json', 'static/', 'static/nope', 'static/..', 'static/../..',
+    'yaml', 'package.json', '../package.json', '%2e%2e/package.json', 'static/', 'static/nope', 'static/..', 'static/../..',
     'static/..%2f..%2fpackage.json', 'static/%00', 'static/index.html%00', 'static/.gitignore', 'static/%2e%2e%2f',
     `static/${'x'.repeat(5000)}`,
   ]) {
@@ -112,6 +112,7 @@ t.test('API_DOCS=false removes the page and the description', async t => {
 })
 
 t.test('A failure of the page is a 500, and logged', async t => {
+  const app = await build(t, { DATABASE_URL }, createLogger('info', stream))
   t.intercept(app, 'swagger', { value () { throw new Error('no description') } })
   lines.length = 0
   const response = await inject(app, 'GET', '/docs/json')
