@@ -66,7 +66,7 @@ const GROUPS: Record<string, { name: string, description: string }> = {
   readyz: OPERATIONS,
 }
 
-/** Number of cached descriptions, because making one takes several milliseconds. Only in development are there several. */
+/** Number of cached descriptions. Only in development, a client chooses the URL. */
 const CACHED_DESCRIPTIONS = 4
 
 /** The service in the samples of the introduction. */

@@ -16,8 +16,8 @@ export interface RateLimit {
   /** Error message of the 429. */
   message: string
   /**
-   * If this account has signed in from this network before (`rememberNetwork`), the limit does not refuse it. This is
-   * the key of that memory.
+   * If this account has signed in from this network before (`rememberNetwork`), the limit does not refuse its right
+   * password. This is the key of that memory.
    */
   exempt?: string | undefined
 }
@@ -48,41 +48,47 @@ export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number
     )
     INSERT INTO rate_limits AS used (name, key, uses, ends_at)
     SELECT ${name}, ${key}, 1, now() + make_interval(secs => ${windowSeconds})
-    WHERE NOT EXISTS (${reached(sql, limit)})
+    WHERE NOT EXISTS (${reached(sql, name, key, max)})
     ON CONFLICT (name, key) DO UPDATE SET
       uses = CASE WHEN used.ends_at > now() THEN used.uses + 1 ELSE 1 END,
       ends_at = CASE WHEN used.ends_at > now() THEN used.ends_at ELSE excluded.ends_at END
     WHERE used.uses < ${max} OR used.ends_at <= now()
   `
   if (count > 0) return
-  const seconds = await secondsUntilAllowed(sql, limit)
-  if (seconds > 0 || limit.exempt === undefined) throw tooMany(limit, Math.max(1, seconds))
+  throw tooMany(limit, Math.max(1, await secondsUntilAllowed(sql, limit)))
 }
 
 /**
  * Runs an attempt to verify a password and counts its failure against the limits. If a limit is reached, throws the 429
- * of `consume`. Returns whether the attempt succeeded.
+ * of `consume`. Returns whether the attempt succeeded. A limit with exemptions is checked only after the attempt, for
+ * everybody: otherwise the status or the time of a wrong password would tell who has an account.
  */
 export async function limitFailures (
   sql: Sql, limits: RateLimit[], windowSeconds: number, attempt: () => Promise<boolean>
 ) {
-  for (const limit of limits) await assertAllowed(sql, limit)
+  for (const limit of limits) if (!limit.exempt) await assertAllowed(sql, limit)
   const verified = await attempt()
   // Parallel attempts may have reached the limit. Then the response must not tell whether the password was correct.
   for (const limit of limits) await (verified ? assertAllowed(sql, limit) : consume(sql, limit, windowSeconds))
   return verified
 }
 
-/** Throws the 429 of `consume` if a limit is reached. Does not count a use. */
+/** Throws the 429 of `consume` if a limit is reached, unless it exempts the account. Does not count a use. */
 async function assertAllowed (sql: Sql, limit: RateLimit) {
   const seconds = await secondsUntilAllowed(sql, limit)
-  if (seconds > 0) throw tooMany(limit, seconds)
+  if (seconds > 0 && !await isExempt(sql, limit)) throw tooMany(limit, seconds)
 }
 
-async function secondsUntilAllowed (sql: Sql, limit: RateLimit) {
-  if (limit.max === 0) return 0
-  const [row] = await sql<{ seconds: number }[]>`${reached(sql, limit)}`
+async function secondsUntilAllowed (sql: Sql, { name, key, max }: RateLimit) {
+  if (max === 0) return 0
+  const [row] = await sql<{ seconds: number }[]>`${reached(sql, name, key, max)}`
   return row?.seconds ?? 0
+}
+
+async function isExempt (sql: Sql, { exempt }: RateLimit) {
+  if (!exempt) return false
+  const { count } = await sql`SELECT FROM rate_limits WHERE name = ${KNOWN} AND key = ${exempt} AND ends_at > now()`
+  return count > 0
 }
 
 const tooMany = ({ message }: RateLimit, seconds: number) =>
@@ -94,10 +100,9 @@ export async function forgetUses (sql: Sql, { name, key }: RateLimit) {
 }
 
 /** SQL query: the seconds until a reached limit allows the next use. Empty if the limit is not reached. */
-const reached = (sql: Sql, { name, key, max, exempt = '' }: RateLimit) => sql`
+const reached = (sql: Sql, name: string, key: string, max: number) => sql`
   SELECT ceil(extract(epoch FROM ends_at - now()))::integer AS seconds FROM rate_limits
   WHERE name = ${name} AND key = ${key} AND uses >= ${max} AND ends_at > now()
-    AND NOT EXISTS (SELECT FROM rate_limits WHERE name = ${KNOWN} AND key = ${exempt} AND ends_at > now())
 `
 
 /** Name of the rows of `rememberNetwork`. */

@@ -188,9 +188,10 @@ t.test('The host of a request is a text, and is ignored in production', async t 
   t.match(JSON.parse(body).info.description, `curl http://${host}/auth/register`)
   t.ok(body.length < 1_000_000, `${body.length} characters`)
   const production = await build(t, { DATABASE_URL: app.config.DATABASE_URL, NODE_ENV: 'production' })
-  for (const headers of [{ host: 'evil.example' }, { host: 'a', 'x-forwarded-host': 'evil.example' }]) {
+  for (const header of ['host', 'x-forwarded-host']) {
     for (const path of ['/openapi.json', '/docs/json']) {
-      t.notMatch((await inject(production, 'GET', path, undefined, headers)).body, 'evil.example', path)
+      const { body } = await inject(production, 'GET', path, undefined, { [header]: 'evil.example' })
+      t.notMatch(body, 'evil.example', path)
     }
   }
 })

@@ -92,7 +92,8 @@ t.test('Paths under /docs that are not assets are a 404, without an error in the
   const { port } = app.server.address() as AddressInfo
   lines.length = 0
   for (const path of [
-    'yaml', 'package.json', '../package.json', '%2e%2e/package.json', 'static/', 'static/nope', 'static/..', 'static/../..',
+    'yaml', 'package.json', '../package.json', '%2e%2e/package.json',
+    'static/', 'static/nope', 'static/..', 'static/../..',
     'static/..%2f..%2fpackage.json', 'static/%00', 'static/index.html%00', 'static/.gitignore', 'static/%2e%2e%2f',
     `static/${'x'.repeat(5000)}`,
   ]) {

@@ -9,7 +9,8 @@ import t from '../suite.ts'
 /** Probes, the API description with its page, and the link of emails to the browser app. */
 const OTHERS = [
   'GET /livez', 'GET /readyz', 'GET /openapi.json',
-  'GET /docs', 'GET /docs/json', 'GET /docs/yaml', 'HEAD,GET /docs/static/*', 'GET /docs/static/index.html',
+  'GET /docs', 'GET /docs/guides/:name', 'GET /docs/json', 'GET /docs/yaml',
+  'HEAD,GET /docs/static/*', 'GET /docs/static/index.html',
   'GET /docs/static/swagger-initializer.js', 'GET /docs/static/theme/page.css', 'GET /docs/static/theme/page.js',
   'GET /account/unsubscribe/:token',
 ]
