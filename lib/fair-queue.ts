@@ -1,6 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
-/** A client of the service, or the service itself. Shares of queues and of the memory budget count by its network. */
+/** A client of the service, or the service itself. Shares count by its network. */
 export interface Client {
   readonly network: string
 }
@@ -12,12 +10,27 @@ export interface Task<T = unknown> {
   isWanted (): boolean
 }
 
-/** A task that is waiting. */
+/** What a network uses and wants. */
+interface Share {
+  readonly network: string
+  /** Milliseconds for which it lately held places, times their number. It fades, see `FADE_MS`. */
+  used: number
+  /** The time for which `used` was computed. */
+  at: number
+  /** Places that it holds. */
+  running: number
+  /** Tasks that are waiting. */
+  readonly waiting: Waiting[]
+}
+
+/** A task that is waiting, perhaps for clients of several networks. */
 interface Waiting {
-  task: Task
-  since: number
+  readonly task: Task
+  readonly places: number
+  readonly since: number
+  readonly shares: Set<Share>
   /** Begins the work, which counts for this network. */
-  begin (network: string): void
+  begin (share: Share): void
   refuse (): void
 }
 
@@ -27,213 +40,174 @@ interface Options {
   /** Longest wait. The default is unlimited. */
   maxWaitMs?: number
   /** For this time after a task of a network, other networks leave it half of the places. The default is 0. */
-  reservedMs?: number
+  presentMs?: number
   /** Creates the error for refused work. */
   createError: () => Error
 }
 
-/** Delay of a refusal. */
-const REFUSAL_DELAY_MS = 100
+/** Time in which the use of a network fades to 37 %. */
+const FADE_MS = 1000
+
+/** Use that no longer matters, in milliseconds. */
+const FADED = 1
 
 /**
- * Runs a limited number of tasks in parallel, fair by network:
+ * Runs a limited number of tasks in parallel, fair by network: the next place goes to the network whose tasks held
+ * places for the least time lately. While others are present, a network with half of the places begins no further task.
+ * With `presentMs`, a client that sends one request after the other finds a place free, although it never waits.
  *
- * - Waiting tasks run round robin by network. While others wait, a network with half of the places begins no
- *   further task.
- * - For `reservedMs` after a different network sent a task, a network with half of the places begins no further task,
- *   even if nobody waits. Otherwise, a client that sends one request after the other would always find all places
- *   taken, because it never waits between.
- * - If the queue is full, a task of the network with the most waiting tasks is refused in favour of a network with
- *   fewer.
- *
- * A single network can use the whole queue, but competing networks get equal shares.
+ * If the queue is full, the newest task of the network with the most waiting tasks is refused.
  */
 export class FairQueue {
   readonly #options: Options
-  /** Maximum number of running tasks of a network while others wait. */
-  readonly #share: number
-  /** Waiting tasks by network. The next network comes first. Lists are not empty. */
-  readonly #waiting = new Map<string, Waiting[]>()
-  /** Numbers of running tasks by network. */
-  readonly #runningOf = new Map<string, number>()
-  /** The network of the latest task and the latest different network, each with the time of its task. */
-  #latest = { network: '', at: -Infinity }
-  #other = this.#latest
+  /** Maximum number of places of a network while others are present. */
+  readonly #half: number
+  /** The networks that used something lately. The network that began a task last is the last one. */
+  readonly #shares = new Map<string, Share>()
+  readonly #tasks = new Map<Task, Waiting>()
   #running = 0
-  #length = 0
 
   constructor (options: Options) {
     this.#options = options
-    this.#share = Math.ceil(options.concurrency / 2)
+    this.#half = Math.ceil(options.concurrency / 2)
   }
 
   get running () { return this.#running }
 
-  get waiting () { return this.#length }
+  get waiting () { return this.#tasks.size }
 
-  /** Rejects if the queue is full for the network of this client. */
-  async assertNotFull ({ network }: Client) {
-    if (!this.#hasRoom(network)) throw await this.#refuse()
+  /** Throws if the queue is full for the network of this client. */
+  assertNotFull ({ network }: Client) {
+    const own = this.#shares.get(network)?.waiting.length ?? 0
+    const isFull = this.#tasks.size >= this.#options.maxLength
+    if (isFull && this.#longest().waiting.length <= own + 1) throw this.#options.createError()
   }
 
   /**
-   * Runs the work, after waiting if necessary. Rejects if the queue is full, if the work waited for too long, or if it
-   * is no longer wanted.
+   * Runs the work on so many places, after waiting if necessary. Rejects if the queue is full, if the work waited too
+   * long, or if it is no longer wanted.
    */
-  run<T> (client: Client, work: () => Promise<T>, isWanted = () => true) {
-    return this.runShared(client, { run: work, isWanted })
+  run<T> (client: Client, work: () => Promise<T>, isWanted = () => true, places = 1) {
+    return this.runShared(client, { run: work, isWanted }, places)
   }
 
   /** Runs the task like `run`. Other clients can join it. */
-  async runShared<T> ({ network }: Client, task: Task<T>): Promise<T> {
-    this.#see(network)
-    if (!this.#waiting.has(network) && this.#mayBegin(network)) this.#count(network, 1)
-    else if (!this.#hasRoom(network)) throw await this.#refuse()
-    // A client that joins can move the task to a different network.
-    else network = await this.#wait(network, task)
-    try {
-      return await task.run()
-    } finally {
-      this.#count(network, -1)
-      this.beginNext()
-    }
+  runShared<T> (client: Client, task: Task<T>, places = 1) {
+    return new Promise<T>((resolve, reject) => {
+      const begin = (share: Share) => resolve(this.#perform(share, task, places))
+      const refuse = () => reject(this.#options.createError())
+      this.#tasks.set(task, { task, places, since: performance.now(), shares: new Set(), begin, refuse })
+      this.join(client, task)
+      this.#shorten(client.network)
+    })
   }
 
-  /**
-   * Tells that this client also waits for the task. If its network would run the task sooner, the task moves to that
-   * network. It stays one entry, also if clients leave.
-   */
+  /** Tells that this client also waits for the task. It stays one entry, and begins when any of its networks may. */
   join ({ network }: Client, task: Task) {
-    for (const [holder, list] of this.#waiting) {
-      const index = list.findIndex(waiting => waiting.task === task)
-      if (index < 0) continue
-      const own = this.#waiting.get(network)?.length ?? 0
-      if (this.#turns(network, own) < this.#turns(holder, index)) {
-        const [waiting] = list.splice(index, 1)
-        if (list.length === 0) this.#waiting.delete(holder)
-        this.#append(network, waiting!)
-        this.beginNext()
-      }
-      return
-    }
+    const waiting = this.#tasks.get(task)
+    const share = this.#shares.get(network) ?? { network, used: 0, at: performance.now(), running: 0, waiting: [] }
+    if (!waiting || waiting.shares.has(share)) return
+    this.#shares.set(network, share)
+    waiting.shares.add(share)
+    share.waiting.push(waiting)
+    this.beginNext()
   }
 
   /** Refuses waiting work that is no longer wanted. */
   dropUnwanted () {
-    for (const [network, list] of this.#waiting) {
-      const wanted = list.filter(({ task }) => task.isWanted())
-      if (wanted.length === list.length) continue
-      this.#length -= list.length - wanted.length
-      if (wanted.length > 0) this.#waiting.set(network, wanted)
-      else this.#waiting.delete(network)
-      for (const waiting of list) if (!wanted.includes(waiting)) waiting.refuse()
-    }
+    for (const waiting of this.#tasks.values()) if (!waiting.task.isWanted()) this.#refuse(waiting)
   }
 
-  /**
-   * Begins waiting work while places are free. Call it regularly if places are reserved, because nothing tells that a
-   * reservation has ended.
-   */
+  /** Begins waiting work while places are free. Call it regularly, because nothing tells that a network has left. */
   beginNext () {
     const { concurrency, maxWaitMs = Infinity } = this.#options
-    while (this.#running < concurrency) {
-      const network = this.#nextNetwork()
-      if (network === undefined) return
-      const { task, since, begin, refuse } = this.#shift(network)
-      if (!task.isWanted() || performance.now() - since > maxWaitMs) {
-        refuse()
+    const now = performance.now()
+    for (let share = this.#next(now); share; share = this.#next(now)) {
+      const waiting = share.waiting[0]!
+      const { task, places, since, begin } = waiting
+      if (!task.isWanted() || now - since > maxWaitMs) {
+        this.#refuse(waiting)
+      } else if (this.#running > 0 && this.#running + places > concurrency) {
+        // Smaller work of other networks waits as well. Otherwise, it would take each place that becomes free.
+        return
       } else {
-        this.#count(network, 1)
-        begin(network)
+        this.#remove(waiting)
+        this.#shares.delete(share.network)
+        this.#shares.set(share.network, share)
+        begin(share)
       }
     }
   }
 
-  #hasRoom (network: string) {
-    if (this.#length < this.#options.maxLength) return true
-    const held = this.#waiting.get(network)?.length ?? 0
-    return this.#longest().length > held + 1
-  }
-
-  /**
-   * Delays the refusal, because clients that retry at once would use more processor time than the work: during a flood
-   * of 120 clients, sign-ins of others took 152 to 333 ms without the delay, and 84 to 183 ms with it.
-   */
-  async #refuse () {
-    await sleep(REFUSAL_DELAY_MS)
-    return this.#options.createError()
-  }
-
-  /** Resolves to the network for which this task may run. It then counts as running. */
-  #wait (network: string, task: Task) {
-    return new Promise<string>((resolve, reject) => {
-      // Refuses the newest work of the network with the most waiting work, because it has waited least.
-      if (this.#length === this.#options.maxLength) this.#longest().pop()!.refuse()
-      else this.#length++
-      const refuse = () => reject(this.#options.createError())
-      this.#append(network, { task, since: performance.now(), begin: resolve, refuse })
-      this.beginNext()
-    })
-  }
-
-  #append (network: string, waiting: Waiting) {
-    const list = this.#waiting.get(network)
-    if (list) list.push(waiting)
-    else this.#waiting.set(network, [waiting])
-  }
-
-  /** Removes the next work of this network, which moves to the end. */
-  #shift (network: string) {
-    const list = this.#waiting.get(network)!
-    const next = list.shift()!
-    this.#waiting.delete(network)
-    if (list.length > 0) this.#waiting.set(network, list)
-    this.#length--
-    return next
-  }
-
-  /** Returns the network whose work begins next: the first below its share, or else the first that may exceed it. */
-  #nextNetwork () {
-    let other: string | undefined
-    for (const network of this.#waiting.keys()) {
-      if (!this.#hasShare(network)) return network
-      if (this.#mayBegin(network)) other ??= network
+  /** Returns the network that used least, of those that wait and may begin work. Forgets networks that have left. */
+  #next (now: number) {
+    const { concurrency, presentMs = 0 } = this.#options
+    if (this.#running >= concurrency) return
+    let next: Share | undefined
+    let alone: Share | undefined
+    let present = 0
+    for (const share of this.#shares.values()) {
+      const { network, at, used, running, waiting: [first] } = share
+      const idleMs = running === 0 && !first ? now - at : -1
+      if (idleMs < presentMs) present++
+      else if (used * fading(idleMs) < FADED) this.#shares.delete(network)
+      if (!first) continue
+      this.#fade(share, now)
+      if (running > 0 && running + first.places > this.#half) alone = share
+      else if (!next || share.used < next.used) next = share
     }
-    return other
+    return next ?? (present === 1 ? alone : undefined)
   }
 
-  /** Tells whether a place is free for work of this network, and not reserved for a different network. */
-  #mayBegin (network: string) {
-    const { concurrency, reservedMs = 0 } = this.#options
-    if (this.#running === concurrency) return false
-    const rival = this.#latest.network === network ? this.#other : this.#latest
-    return !this.#hasShare(network) || performance.now() - rival.at >= reservedMs
+  /** Refuses the newest work of the network with the most, because it has waited least, while the queue is too long. */
+  #shorten (network: string) {
+    while (this.#tasks.size > this.#options.maxLength) {
+      const longest = this.#longest()
+      const own = this.#shares.get(network)!
+      const share = longest.waiting.length > own.waiting.length ? longest : own
+      const waiting = share.waiting.pop()!
+      waiting.shares.delete(share)
+      // A refusal concerns one network only.
+      if (waiting.shares.size === 0) this.#refuse(waiting)
+    }
   }
 
-  #see (network: string) {
-    if (this.#latest.network !== network) this.#other = this.#latest
-    this.#latest = { network, at: performance.now() }
+  #refuse (waiting: Waiting) {
+    this.#remove(waiting)
+    waiting.refuse()
   }
 
-  #hasShare (network: string) {
-    return (this.#runningOf.get(network) ?? 0) >= this.#share
+  #remove (waiting: Waiting) {
+    this.#tasks.delete(waiting.task)
+    for (const share of waiting.shares) share.waiting.splice(share.waiting.indexOf(waiting), 1)
   }
 
-  /** Returns after how many rounds the work at this index of a network's list begins. */
-  #turns (network: string, index: number) {
-    return this.#hasShare(network) ? Infinity : index
+  async #perform<T> (share: Share, task: Task<T>, places: number) {
+    this.#hold(share, places)
+    try {
+      return await task.run()
+    } finally {
+      this.#hold(share, -places)
+      this.beginNext()
+    }
   }
 
-  /** Counts running work. */
-  #count (network: string, change: 1 | -1) {
-    this.#running += change
-    const running = (this.#runningOf.get(network) ?? 0) + change
-    if (running > 0) this.#runningOf.set(network, running)
-    else this.#runningOf.delete(network)
+  #hold (share: Share, places: number) {
+    this.#fade(share, performance.now())
+    share.running += places
+    this.#running += places
   }
 
-  /** Returns the waiting work of the network that has the most. */
+  /** Computes the use of a network: the time of its running work is added, and earlier use fades. */
+  #fade (share: Share, now: number) {
+    const rest = fading(now - share.at)
+    share.used = share.used * rest + share.running * FADE_MS * (1 - rest)
+    share.at = now
+  }
+
   #longest () {
-    return [...this.#waiting.values()].reduce((one, other) => other.length > one.length ? other : one)
+    return [...this.#shares.values()].reduce((one, other) => other.waiting.length > one.waiting.length ? other : one)
   }
 }
+
+const fading = (milliseconds: number) => Math.exp(-milliseconds / FADE_MS)

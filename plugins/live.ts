@@ -35,6 +35,8 @@ class Watchers implements Caller {
   readonly #config: Config
   readonly #network: string
   readonly isWanted: () => boolean
+  /** Bytes that were read. */
+  length = 0
   #read: SharedRead<unknown> | undefined
 
   constructor (queue: FairQueue, config: Config, network: string, isWanted: () => boolean) {
@@ -57,6 +59,7 @@ class Watchers implements Caller {
   /** Counts no bytes: no client holds the body, because only its entity tag is sent. */
   hold (body: { readonly length: number }) {
     assertSize(body, this.#config)
+    this.length = body.length
   }
 
   /** Tells that a client of this network also waits for the read. */
@@ -95,10 +98,13 @@ export default fp(async app => {
       callers.set(list, caller)
       const reading = cache.etagOf(split(list.url)[0], query, args, caller, snapshot)
       try {
-        return await reading.finally(() => callers.delete(list))
+        const etag = await reading.finally(() => callers.delete(list))
+        return { etag, length: caller.length }
       } catch (error) {
         // For example, a negative limit or a list that is too large is refused at each attempt.
-        if (error instanceof RefusedError || isRefusal(error as PostgresError)) return undefined
+        if (error instanceof RefusedError || isRefusal(error as PostgresError)) {
+          return { etag: undefined, length: caller.length }
+        }
         throw error
       }
     },

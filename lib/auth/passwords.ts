@@ -60,9 +60,9 @@ export function hashingStats () {
   return { running, waiting: queue.running - running + queue.waiting, refused }
 }
 
-/** Rejects with a 503 if the queue is full for the network of this client. */
-export async function assertNotBusy (client: Client) {
-  await queue.assertNotFull(client)
+/** Throws a 503 if the queue is full for the network of this client. */
+export function assertNotBusy (client: Client) {
+  queue.assertNotFull(client)
 }
 
 /**

@@ -20,7 +20,7 @@ class AbortError extends Error {
  * A read of a key and the callers that share it. A flight is always in one of these states:
  *
  * - WAITING: the previous read is running, or admission has not started this read yet. Callers can join. The read is
- *   one entry of the queue, at the place of the caller who would be admitted first. A refusal fails all callers.
+ *   one entry of the queue, and begins when the first of them is admitted. It fails if all of them are refused.
  * - GATHERING: the read begins in the next turn of the event loop. Callers can join.
  * - READING: the read is running. It may predate a commit that a new caller must see, so new callers join the next
  *   flight. A caller with the id of a snapshot can still join if it equals the id at the start, because every commit
@@ -60,6 +60,10 @@ class Flight<T> implements SharedRead<T> {
   add (caller: Caller, snapshot: string | null) {
     this.#callers.push(caller)
     this.snapshot = snapshot ?? this.snapshot
+    this.#join(caller)
+  }
+
+  #join (caller: Caller) {
     if (this.#isQueued && this.state === 'WAITING') caller.join(this)
   }
 
@@ -85,11 +89,22 @@ class Flight<T> implements SharedRead<T> {
 
   async #fly (previous: Promise<T> | undefined) {
     await previous?.catch(() => {})
-    const [first = this.#callers[0]!, ...others] = this.#callers.filter(caller => caller.isWanted())
-    this.#isQueued = true
-    const admitted = first.admit(this)
-    for (const caller of others) if (this.state === 'WAITING') caller.join(this)
-    return admitted
+    let refusal: unknown
+    // A refusal concerns one caller, so the others are tried, also those that have joined in the meantime.
+    for (const caller of this.#callers) {
+      if (!caller.isWanted() && this.isWanted()) continue
+      try {
+        const admitted = caller.admit(this)
+        this.#isQueued = true
+        for (const other of this.#callers) if (other !== caller && other.isWanted()) this.#join(other)
+        return await admitted
+      } catch (error) {
+        // The read has failed, or else the queue has refused the caller.
+        if (this.state !== 'WAITING') throw error
+        refusal = error
+      }
+    }
+    throw refusal
   }
 }
 

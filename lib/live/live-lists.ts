@@ -14,7 +14,18 @@ export interface ListName {
 interface LiveList extends WatchedList, ListName {
   /** The snapshot and the arguments for which `etag` was read. */
   readFor: string | undefined
+  /** Bytes of the body that was read last. */
+  length: number
   readonly listeners: Set<Listener<LiveList>>
+}
+
+/** What the streams of a network take. */
+interface Watcher {
+  readonly network: string
+  readonly streams: Set<Listener<LiveList>>
+  /** Bytes that were read for it and are not paid yet, at this time. It pays READ_RATE. */
+  debt: number
+  at: number
 }
 
 /** A snapshot of the database. If the ids of two snapshots are equal, no transaction was committed in between. */
@@ -29,19 +40,19 @@ interface ListSource {
   /** Returns the arguments of the query of a list. They change with the time if an argument is a time. */
   argumentsOf (list: ListName): string
   /**
-   * Reads the entity tag of a list in this snapshot or a newer one. Waits as a client of this network, and stops
-   * waiting if `isWanted` returns false. Resolves to `undefined` if PostgreSQL refuses the list: only a change of the
-   * database can make it readable.
+   * Reads the entity tag of a list in this snapshot or a newer one, and the bytes that were read. Waits as a client of
+   * this network, and stops waiting if `isWanted` returns false. The entity tag is `undefined` if PostgreSQL refuses
+   * the list: only a change of the database can make it readable.
    */
   readEtag (
     list: ListName, snapshot: Snapshot, network: string, isWanted: () => boolean
-  ): Promise<string | undefined>
+  ): Promise<{ etag: string | undefined, length: number }>
   /** Tells that a client of this network also waits for the read of a list, which may then come sooner. */
   join (list: ListName, network: string): void
 }
 
 interface Options {
-  /** Maximum number of clients. A network can have half of them. */
+  /** Maximum number of clients. Then the network with the most of them loses one to a network with fewer. */
   maxListeners: number
   /** Tells whether the process is stopping. */
   isClosing (): boolean
@@ -62,8 +73,17 @@ const RETRY_MS = { least: 1000, most: 3000 }
 /** Number of clients that are told in a turn of the event loop, because 100 messages take about 2 ms. */
 const BATCH = 100
 
-/** Maximum number of different lists. After a commit, the service reads each of them. A network can add half. */
-const MAX_LISTS = 200
+/**
+ * Bytes per second that the service reads for the streams of a network. With steady commits, lists beyond it are read
+ * less often, in turn. A hundred lists of 0.7 MB that were read after each commit made others wait.
+ */
+const READ_RATE = 2_000_000
+
+/** Bytes that a list is expected to have before its first read. */
+const UNKNOWN_BYTES = 100_000
+
+/** Bytes that the read of a list counts in addition to its body. */
+const READ_BYTES = 10_000
 
 /**
  * Tells clients which lists have changed. While a client listens, each process reads the snapshot every half second,
@@ -76,8 +96,7 @@ export class LiveLists {
   readonly #options: Options
   readonly #lists = new Map<string, LiveList>()
   readonly #listeners = new Set<Listener<LiveList>>()
-  /** The lists that each network watches, and by how many clients. */
-  readonly #watched = new Map<string, Map<LiveList, number>>()
+  readonly #watchers = new Map<string, Watcher>()
   /** Lists that are being read. */
   readonly #updating = new Set<LiveList>()
   /** Clients to tell. */
@@ -95,7 +114,8 @@ export class LiveLists {
   get clients () { return this.#listeners.size }
 
   /**
-   * Opens the event stream of a client. Returns `undefined` if too many clients listen or too many lists are watched.
+   * Opens the event stream of a client. Returns `undefined` if too many clients listen, and no network has more than
+   * this one.
    * `lastEventId` contains the entity tags that the client knows. `unsent` returns the number of bytes that wait for
    * the client.
    */
@@ -108,58 +128,57 @@ export class LiveLists {
       endSoon(listener)
       return listener
     }
-    if (!this.#hasRoom(network, names)) return undefined
+    if (!this.#makeRoom(network)) return undefined
     const lists = names.map(name => this.#lists.get(keyOf(name)) ?? this.#watch(name))
     const listener = new Listener(network, lists, lastEventId, unsent)
     for (const { listeners } of lists) listeners.add(listener)
     this.#listeners.add(listener)
-    this.#count(listener, 1)
+    const watcher = this.#watchers.get(network) ?? { network, streams: new Set(), debt: 0, at: performance.now() }
+    this.#watchers.set(network, watcher)
+    watcher.streams.add(listener)
     listener.once('close', () => this.#remove(listener))
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref()
     this.#check(lists, listener)
     return listener
   }
 
-  #hasRoom (network: string, names: readonly ListName[]) {
-    const { maxListeners } = this.#options
-    const own = [...this.#listeners].filter(listener => listener.network === network).length
-    if (this.#listeners.size >= maxListeners || own >= maxListeners / 2) return false
-    const added = names.filter(name => !this.#lists.has(keyOf(name))).length
-    if (added === 0) return true
-    const watched = this.#watched.get(network)?.size ?? 0
-    return this.#lists.size + added <= MAX_LISTS && watched + added <= MAX_LISTS / 2
+  /** If there are too many streams, ends the newest of the network with the most, unless this network has as many. */
+  #makeRoom (network: string) {
+    if (this.#listeners.size < this.#options.maxListeners) return true
+    let most = this.#watchers.get(network)?.streams.size ?? 0
+    let newest: Listener<LiveList> | undefined
+    for (const { streams } of this.#watchers.values()) {
+      if (streams.size <= most + (newest ? 0 : 1)) continue
+      most = streams.size
+      newest = [...streams].at(-1)!
+    }
+    if (!newest) return false
+    this.#remove(newest)
+    endSoon(newest)
+    return true
   }
 
   #watch ({ url, base }: ListName): LiveList {
     const listeners = new Set<Listener<LiveList>>()
-    const list = { url, base, etag: undefined, readAt: -1, readFor: undefined, listeners }
+    const list = { url, base, etag: undefined, readAt: -1, readFor: undefined, length: UNKNOWN_BYTES, listeners }
     this.#lists.set(keyOf(list), list)
     return list
   }
 
   #remove (listener: Listener<LiveList>) {
-    this.#listeners.delete(listener)
+    if (!this.#listeners.delete(listener)) return
     this.#due.delete(listener)
-    this.#count(listener, -1)
-    for (const list of listener.lists) {
+    const { network, lists } = listener
+    const { streams } = this.#watchers.get(network)!
+    streams.delete(listener)
+    if (streams.size === 0) this.#watchers.delete(network)
+    for (const list of lists) {
       list.listeners.delete(listener)
       if (list.listeners.size === 0) this.#lists.delete(keyOf(list))
     }
     if (this.#listeners.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
-  }
-
-  /** Counts a client of its network. */
-  #count ({ network, lists }: Listener<LiveList>, change: 1 | -1) {
-    const watched = this.#watched.get(network) ?? new Map<LiveList, number>()
-    this.#watched.set(network, watched)
-    for (const list of lists) {
-      const clients = (watched.get(list) ?? 0) + change
-      if (clients > 0) watched.set(list, clients)
-      else watched.delete(list)
-    }
-    if (watched.size === 0) this.#watched.delete(network)
   }
 
   async #tick () {
@@ -175,7 +194,7 @@ export class LiveLists {
     // A slow database gets one of these queries at a time.
     if (this.#isReading) return
     this.#isReading = true
-    await this.#check(this.#lists.values())
+    await this.#check([...this.#lists.values()])
     this.#isReading = false
   }
 
@@ -184,7 +203,7 @@ export class LiveLists {
     const time = performance.now()
     try {
       const snapshot = await this.#source.readSnapshot()
-      for (const list of lists) this.#follow(list, snapshot, time, newcomer)
+      await inBatches(lists, list => this.#follow(list, snapshot, time, newcomer))
     } catch {
       // While the database does not answer, the streams stay open. A later tick compares again.
     }
@@ -199,7 +218,7 @@ export class LiveLists {
     this.#updating.add(list)
     const { etag } = list
     try {
-      await this.#update(list, snapshot)
+      if (!await this.#update(list, snapshot)) return
       list.readAt = time
       // A new client does not wait for its turn after all others.
       if (newcomer) this.#tell(newcomer)
@@ -225,37 +244,43 @@ export class LiveLists {
     this.#isTelling = false
   }
 
-  /** Reads the entity tag of a list if its snapshot or its arguments have changed. */
+  /** Reads the entity tag of a list if its snapshot or its arguments have changed. Returns whether it is current. */
   async #update (list: LiveList, snapshot: Snapshot) {
     const readFor = `${snapshot.id} ${this.#source.argumentsOf(list)}`
-    if (snapshot.id !== null && list.readFor === readFor) return
+    if (snapshot.id !== null && list.readFor === readFor) return true
     const reader = this.#readerOf(list)
     // All clients may have gone.
-    if (reader === undefined) return
-    list.etag = await this.#source.readEtag(list, snapshot, reader, () => list.listeners.size > 0)
+    if (reader === undefined || reader.debt > READ_RATE * TICK_MS / 1000) return false
+    const { length } = list
+    reader.debt += READ_BYTES + length
+    // Lists that were not read come first at the next tick.
+    this.#lists.delete(keyOf(list))
+    this.#lists.set(keyOf(list), list)
+    Object.assign(list, await this.#source.readEtag(list, snapshot, reader.network, () => list.listeners.size > 0))
+    reader.debt += list.length - length
     list.readFor = readFor
+    return true
   }
 
-  /**
-   * Returns the network that watches the fewest lists, of those that watch this list. In the name of another network,
-   * the read would wait behind all lists of that network.
-   */
+  /** Returns the network for which the least was read, of those that watch this list. */
   #readerOf ({ listeners }: LiveList) {
-    let reader: string | undefined
-    let fewest = Infinity
-    for (const { network } of listeners) {
-      const { size } = this.#watched.get(network)!
-      if (size < fewest) [reader, fewest] = [network, size]
+    const now = performance.now()
+    let reader: Watcher | undefined
+    for (const network of new Set(Array.from(listeners, ({ network }) => network))) {
+      const watcher = this.#watchers.get(network)!
+      watcher.debt = Math.max(0, watcher.debt - READ_RATE * (now - watcher.at) / 1000)
+      watcher.at = now
+      if (!reader || watcher.debt < reader.debt) reader = watcher
     }
     return reader
   }
 }
 
-/** Runs a task for each client, for a limited number of them in a turn of the event loop. Others are served between. */
-async function inBatches (listeners: Iterable<Listener<LiveList>>, task: (listener: Listener<LiveList>) => void) {
+/** Runs a task for each item, for a limited number of them in a turn of the event loop. Others are served between. */
+async function inBatches<Item> (items: Iterable<Item>, task: (item: Item) => void) {
   let count = 0
-  for (const listener of listeners) {
-    task(listener)
+  for (const item of items) {
+    task(item)
     count++
     if (count % BATCH === 0) await setImmediate()
   }

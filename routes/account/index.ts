@@ -30,7 +30,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
   app.delete('/:id', {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.erase,
-    config: { failure: 'Error erasing account' },
+    config: { failure: 'Error erasing account', transaction: true },
   }, async request => {
     const { id } = request.params
     const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, { keepsAdmin: true, outbox: app.outbox })
@@ -62,7 +62,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const hash = hashSecretToken(request.body.token)
     const { network } = request
-    await assertNotBusy(request)
+    assertNotBusy(request)
     const account = await findAccountOfToken(app.sql, hash)
     if (!account) throw new HttpError(400, INVALID_LINK)
     await consume(app.sql, newPasswords(account.id, network), windowSeconds)
@@ -76,7 +76,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
 
   app.post('/email/verify', {
     schema: schemas.verifyEmail,
-    config: { failure: 'Error verifying the email' },
+    config: { failure: 'Error verifying the email', transaction: true },
   }, async request => {
     const { network } = request
     const account = await verifyEmail(app.sql, hashSecretToken(request.body.token))

@@ -27,7 +27,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
   app.put('/:id', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
     schema: schemas.update,
-    config: { failure: 'Error updating event' },
+    config: { failure: 'Error updating event', transaction: true },
   }, async request => {
     const { user, params: { id }, body } = request
     return { event: await setDetails(app.sql, app.outbox, { user, id, changes: body }) }
@@ -36,7 +36,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
   app.post('/:id/copies', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
     schema: schemas.copy,
-    config: { failure: 'Error copying event' },
+    config: { failure: 'Error copying event', transaction: true },
   }, async (request, reply) => {
     const { user, params: { id }, body } = request
     const dates = body.dates.map(utc)
@@ -61,7 +61,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
   app.delete('/:id/seats/:registrationId', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
     schema: schemas.removeSeat,
-    config: { failure: 'Error deleting registration' },
+    config: { failure: 'Error deleting registration', transaction: true },
   }, async request => {
     const { user, params: { id, registrationId } } = request
     await removeSeat(app.sql, app.outbox, { user, id, registrationId })

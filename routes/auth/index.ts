@@ -40,7 +40,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Registration failed', extraSeconds: HASHING_SECONDS },
   }, async (request, reply) => auditSignIn(request, 'registration', async attempt => {
     const { network } = request
-    await assertNotBusy(request)
+    assertNotBusy(request)
     const registrations: RateLimit = {
       name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK, message: schemas.TOO_MANY_REGISTRATIONS,
     }
@@ -61,7 +61,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
     const { network } = request
-    await assertNotBusy(request)
+    assertNotBusy(request)
     const user = await findCredentials(app.sql, email)
     attempt.user = user?.userId
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)

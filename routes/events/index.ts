@@ -53,7 +53,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
     bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.update,
-    config: { failure: 'Error updating event' },
+    config: { failure: 'Error updating event', transaction: true },
   }, async request => {
     const outcome = await updateEvent(app.sql, app.outbox, {
       user: request.user, id: request.params.id, changes: request.body,
@@ -66,7 +66,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
   app.delete('/:id', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
     schema: schemas.remove,
-    config: { failure: 'Error deleting event' },
+    config: { failure: 'Error deleting event', transaction: true },
   }, async request => {
     const outcome = await deleteEvent(app.sql, app.outbox, request.user, request.params.id)
     if (!outcome) throw new HttpError(404, 'Event not found')

@@ -58,7 +58,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   app.put('/profile', {
     onRequest: app.authenticate,
     schema: schemas.changeProfile,
-    config: { failure: 'Error changing profile' },
+    config: { failure: 'Error changing profile', transaction: true },
   }, async request => {
     const { firstName, lastName, avatar } = request.body
     const { id } = request.user
@@ -107,7 +107,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   app.post('/email/verification', {
     onRequest: [app.requireEmailLinks, app.authenticate],
     schema: schemas.verifyEmail,
-    config: { failure: 'Error sending the email' },
+    config: { failure: 'Error sending the email', transaction: true },
   }, async (request, reply) => {
     const { network } = request
     const account = await findAccount(app.sql, request.user.id)
@@ -122,7 +122,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   app.post('/calendar', {
     onRequest: app.authenticate,
     schema: schemas.createCalendar,
-    config: { failure: 'Error creating calendar' },
+    config: { failure: 'Error creating calendar', transaction: true },
   }, async (request, reply) => {
     const token = createSecretToken()
     const calendar = await replaceCalendar(app.sql, request.user, hashSecretToken(token))
@@ -171,7 +171,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   app.put('/notifications', {
     onRequest: app.authenticate,
     schema: schemas.setNotifications,
-    config: { failure: 'Error changing notifications' },
+    config: { failure: 'Error changing notifications', transaction: true },
   }, async request => {
     const notifications = await setNotifications(app.sql, request.user.id, request.body.notifications)
     if (!notifications) throw new HttpError(401, 'Unauthorized')
@@ -218,7 +218,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   /** Returns the account of the request. Throws a 401 if it was deleted, and a 503 if the password queue is full. */
   async function findOwnAccount (request: FastifyRequest) {
     const { network, user } = request
-    await assertNotBusy({ network })
+    assertNotBusy({ network })
     const account = await findAccount(app.sql, user.id)
     if (!account) throw new HttpError(401, 'Unauthorized')
     return account

@@ -70,7 +70,7 @@ const users: FastifyPluginAsyncTypebox = async app => {
   app.delete('/:id', {
     onRequest: app.requireRole('ADMIN'),
     schema: schemas.remove,
-    config: { failure: 'Error deleting user' },
+    config: { failure: 'Error deleting user', transaction: true },
   }, async request => {
     const { id } = request.params
     if (!await deleteUser(app.sql, id)) throw new HttpError(404, 'User not found')

@@ -49,7 +49,7 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
   app.delete<{ Params: { id: string }, Querystring: { force?: unknown } }>('/:id', {
     onRequest: app.authenticate,
     schema: schemas.remove,
-    config: { failure: 'Error deleting picture' },
+    config: { failure: 'Error deleting picture', transaction: true },
   }, async request => {
     const { user, params: { id }, query } = request
     const force = query.force === 'true'

@@ -17,7 +17,7 @@ const seats: FastifyPluginAsyncTypebox = async app => {
   app.put('/:eventId', {
     onRequest: app.authenticate,
     schema: schemas.set,
-    config: { failure: 'Error changing seat' },
+    config: { failure: 'Error changing seat', transaction: true },
   }, async request => {
     const { user, params: { eventId }, body: { coming } } = request
     const seat = await setComing(app.sql, app.outbox, { userId: user.id, eventId, coming })

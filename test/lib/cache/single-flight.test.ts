@@ -223,14 +223,14 @@ t.test('A read begins when it is the turn of any of its callers', async t => {
   await settle()
   t.strictSame(begun, ['1'])
   await finish()
-  await finish()
-  t.strictSame(begun, ['1', '2', 'list'], 'after one of each network')
+  t.strictSame(begun, ['1', 'list'], 'the other network has used nothing')
   await finish()
   t.equal(await other, 'list')
   t.equal(await flood[3], 'list')
   await finish()
+  await finish()
   t.strictSame(await Promise.all(flood), ['1', '2', '3', 'list'])
-  t.strictSame(begun, ['1', '2', 'list', '3'], 'it is read once')
+  t.strictSame(begun, ['1', 'list', '2', '3'], 'it is read once')
 })
 
 t.test('All callers of a read are one entry of the queue, which they leave together', async t => {
@@ -267,7 +267,18 @@ t.test('A refused read fails for its callers only, and can be read again', async
   await finish()
   await finish()
   t.strictSame(await Promise.all([first, waiting[0], other, again]), ['1', '2', '3', 'list'])
-  t.strictSame(begun, ['1', '2', '3', 'list'])
+  t.strictSame(begun, ['1', '3', '2', 'list'])
+})
+
+t.test('A refusal concerns one network: a read whose first caller is refused is read for others', async t => {
+  const { begun, read, finish } = startTurns(2)
+  const flood = ['1', '2', '3'].map(key => read('flood', key))
+  await settle()
+  const [refused, other] = [read('flood', 'list'), read('other', 'list')]
+  await t.rejects(flood[2]!, { message: 'refused' })
+  for (let time = 0; time < 3; time++) await finish()
+  t.strictSame(await Promise.all([flood[0], flood[1], refused, other]), ['1', '2', 'list', 'list'])
+  t.strictSame(begun, ['1', 'list', '2'])
 })
 
 t.test('A caller that comes while the previous read runs waits for admission with the others', async t => {
@@ -282,7 +293,7 @@ t.test('A caller that comes while the previous read runs waits for admission wit
   t.equal(queue.waiting, 3)
   for (let time = 0; time < 4; time++) await finish()
   t.strictSame(await Promise.all([early, ...next, ...others]), ['list', 'list', 'list', 'list', '1', '2', '3'])
-  t.strictSame(begun, ['list', '1', '2', 'list', '3'], 'at the turn of b')
+  t.strictSame(begun, ['list', '1', 'list', '2', '3'], 'at the turn of b')
 })
 
 setFlagsFromString('--expose-gc')

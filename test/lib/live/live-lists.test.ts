@@ -4,7 +4,7 @@ import { LiveLists } from '#lib/live/live-lists.js'
 import t from '../../suite.ts'
 
 /** Lists of a database that a test changes: a number per list, which is its entity tag. */
-function start () {
+function start (length = 100) {
   const values: Record<string, number> = { '/slow': 0, '/fast': 0 }
   let snapshot = 0
   const database = {
@@ -32,20 +32,21 @@ function start () {
     argumentsOf: () => '[]',
     async readEtag ({ url }) {
       database.reads++
-      const etag = String(values[url])
+      const etag = String(values[url] ?? 0)
       if (url === '/slow' && snapshot > 0) await new Promise<void>(resolve => { database.finish = resolve })
-      return etag
+      return { etag, length }
     },
     join () {},
   }, { maxListeners: 4000, isClosing: () => database.isClosing })
-  const open = (...urls: string[]) => {
-    const stream = live.open('192.0.2.1', urls.map(url => ({ url, base: null })), '', () => 0)!
+  const open = (...urls: string[]) => openFrom('192.0.2.1', ...urls)
+  const openFrom = (network: string, ...urls: string[]) => {
+    const stream = live.open(network, urls.map(url => ({ url, base: null })), '', () => 0)!
     t.teardown(() => stream.destroy())
     const client = { stream, text: '' }
     stream.on('data', text => { client.text += text })
     return client
   }
-  return { live, open, database }
+  return { live, open, openFrom, database }
 }
 
 t.test('A list whose client has gone in the meantime is not read', async t => {
@@ -209,4 +210,19 @@ t.test('Lists are read only after a change, and nothing is asked without clients
   await sleep(600)
   t.equal(live.counts.ticks, ticks)
   t.equal(live.clients, 0)
+})
+
+t.test('Long lists of a network are read in turn, as fast as it pays for them, and not those of others', async t => {
+  const { open, openFrom, database } = start(200_000)
+  for (let n = 0; n < 5; n++) open(...Array.from({ length: 8 }, (_, list) => `/long?${n}${list}`))
+  const client = openFrom('192.0.2.2', '/fast')
+  await sleep(50)
+  const { reads } = database
+  for (let n = 1; n <= 6; n++) {
+    database.change('/fast')
+    await sleep(500)
+    t.match(client.text, new RegExp(`^id: ${n}$`, 'm'))
+  }
+  const read = database.reads - reads - 6
+  t.ok(read > 15 && read < 45, `${read} of 240 reads in three seconds`)
 })
