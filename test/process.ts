@@ -34,6 +34,8 @@ interface Options {
   group?: boolean
   /** A file that its standard output goes to. */
   stdout?: string
+  /** The folder of the build to run, if not this one. */
+  root?: string
   /** Whether to run `npm start`, in its own process group. `.env` may then also configure it. */
   npm?: boolean
 }
@@ -139,7 +141,8 @@ export interface Service {
 export async function startService (
   t: Teardown, environment: NodeJS.Dict<string>, options?: Options
 ): Promise<Service> {
-  const { child, output, ended } = start(t, 'dist/lib/server.js', { PORT: '0', ...environment }, options)
+  const script = resolve(options?.root ?? '.', 'dist/lib/server.js')
+  const { child, output, ended } = start(t, script, { PORT: '0', ...environment }, options)
   const end = ended.then(outcome => { throw new Error(JSON.stringify(outcome)) })
   // npm prints a line of its own before the log.
   const lines = () => output.stdout.split('\n').slice(0, -1).filter(line => line.startsWith('{'))
