@@ -1559,6 +1559,12 @@ export interface components {
              * @example 3
              */
             seatsLeft: number | null;
+            /**
+             * Format: int64
+             * @description The number of people who wait for a seat.
+             * @example 0
+             */
+            waitingCount: number;
         };
         Analytics: {
             /**
@@ -2054,6 +2060,12 @@ export interface components {
              * @example 3
              */
             seatsLeft: number | null;
+            /**
+             * Format: int64
+             * @description The number of people who wait for a seat.
+             * @example 0
+             */
+            waitingCount: number;
             /** @example https://meet.example.org/chess */
             onlineUrl: string | null;
         };

@@ -35,11 +35,26 @@ export const withCounts = (sql: Sql) => sql`
   CROSS JOIN LATERAL ${declineCount(sql)} AS decline_count (declined)
 `
 
+/** SQL query: the number of people in line without a seat that a smaller room left to them. Needs `withDetails`. */
+const cameAfter = (sql: Sql) => sql`
+  (
+    SELECT count(*) FROM event_registrations AS registrations LEFT JOIN event_answers AS answers
+      ON answers.registration_id = registrations.id AND answers.event_id = registrations.event_id
+    WHERE registrations.event_id = events.id AND seated_until <
+      CASE WHEN answers.registration_id IS NULL THEN registrations.registered_at ELSE answers.since END
+  )
+`
+
 /** An event with its club and the public details. Needs `clubs`, `withDetails` and `withCounts`. */
 export const agendaColumns = (sql: Sql) => sql`
   ${eventColumns(sql)}, registered AS "registrationCount", registered - declined AS "comingCount",
   iso8601(${endOf(sql)}) AS "endsAt", place, online_url IS NOT NULL AS "hasOnlineUrl", capacity,
-  CASE WHEN capacity IS NOT NULL THEN greatest(capacity - registered + declined, 0) END AS "seatsLeft"
+  CASE WHEN capacity IS NOT NULL THEN greatest(capacity - registered + declined, 0) END AS "seatsLeft",
+  CASE
+    WHEN capacity IS NULL OR registered - declined <= capacity THEN 0
+    WHEN seated_until IS NULL THEN registered - declined - capacity
+    ELSE least(registered - declined - capacity, ${cameAfter(sql)})
+  END AS "waitingCount"
 `
 
 /** An event with its club for calendars, see icalendar.ts. Needs `clubs` and `withDetails`. */

@@ -18,6 +18,7 @@ export const agendaFields = {
   hasOnlineUrl: Type.Boolean({ description: 'Whether people with a seat can take part online.' }),
   capacity: NullableCount('The number of seats; `null` for no limit.'),
   seatsLeft: NullableCount('The number of free seats; `null` for no limit.'),
+  waitingCount: Type.Integer({ description: 'The number of people who wait for a seat.', examples: [0] }),
 }
 
 export const AgendaEvent = ResponseObject(agendaFields, { title: 'AgendaEvent' })

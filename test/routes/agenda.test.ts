@@ -132,7 +132,9 @@ t.test('GET /agenda/:id shows the public details, of past events too', async t =
   await register(ada, id)
   const shown = (await inject(app, 'GET', `/agenda/${id}`)).json().event
   const { onlineUrl, ...known } = managed
-  t.strictSame(shown, { ...known, hasOnlineUrl: true, registrationCount: 1, comingCount: 1, seatsLeft: 1 })
+  t.strictSame(shown, {
+    ...known, hasOnlineUrl: true, registrationCount: 1, comingCount: 1, seatsLeft: 1, waitingCount: 0,
+  })
   const [listed] = (await inject(app, 'GET', '/events?limit=1&sort=asc')).json().events
   t.strictSame(Object.keys(listed).filter(field => field in details), [], 'the contract has no details')
 })
@@ -370,7 +372,8 @@ t.test('Known defects of waiting lists', async t => {
     const id = await full(4, 5)
     for (const who of [ada, bob, people[4]!, cleo]) {
       await answer(who, id, false)
-      const { seatsLeft } = (await inject(app, 'GET', `/agenda/${id}`)).json().event
+      const { seatsLeft, waitingCount } = (await inject(app, 'GET', `/agenda/${id}`)).json().event
+      t.equal(waitingCount, (await seats(id)).filter(seat => seat.startsWith('waiting')).length)
       t.ok(seatsLeft === 0 || !(await seats(id)).some(seat => seat.startsWith('waiting')))
     }
   })
