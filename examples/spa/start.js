@@ -2,6 +2,7 @@
 // if the database is empty.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { networkInterfaces } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -33,9 +34,11 @@ await runMain(async () => {
   if (!Number.isInteger(APP_PORT) || APP_PORT < 1 || APP_PORT > 65535) {
     throw new StartupError('APP_PORT must be a port number from 1 to 65535')
   }
-  const origin = `http://localhost:${APP_PORT}`
+  // The addresses of this machine in its networks, so that a phone can open the app, also from emails.
+  const hosts = (process.env.HOST || dotenv.HOST) === '0.0.0.0' ? ['localhost', ...ownAddresses()] : ['localhost']
+  const origins = hosts.map(host => `http://${host}:${APP_PORT}`)
   Object.assign(process.env, {
-    FRONTEND_URL: origin,
+    FRONTEND_URL: origins.toReversed().join(),
     LOG_LEVEL: process.env.LOG_LEVEL || dotenv.LOG_LEVEL || 'warn',
     MIGRATE_ON_START: 'true',
   })
@@ -53,33 +56,35 @@ await runMain(async () => {
     if (await isEmpty(service)) await seed(service)
     await listen(service, config.HOST, config.PORT, 'PORT')
     await listen(frontend, config.HOST, APP_PORT, 'APP_PORT')
-    await welcome(service, origin)
+    await welcome(service, origins)
   }
   await run({ listen: start, stop: close, close }, {}, logger, shutdownTimeouts(config).total)
 })
 
 /** Serves the files of the app, the typed client, and the configuration of the app. */
 async function buildFrontend (config) {
-  const api = `http://localhost:${config.PORT}`
+  const local = `http://localhost:${config.PORT}`
+  /** The service, at the host by which the browser reached the app. */
+  const apiOf = ({ hostname }) => `http://${hostname}:${config.PORT}`
   const frontend = Fastify({
     // A link that was cut within a character is a page of the app as well, which says that it is not found.
     rewriteUrl: ({ url = '/' }) => isReadable(url) ? url : '/',
   })
   const html = await readFile(join(APP, 'index.html'), 'utf8')
-  const policy = [
+  const policyOf = request => [
     "default-src 'none'",
     `script-src 'self' ${hashOfImportMap(html)}`,
     "style-src 'self'",
     // Pictures may come from any site.
     "img-src 'self' http: https: data: blob:",
-    `connect-src ${api}`,
+    `connect-src ${apiOf(request)}`,
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join(';')
-  frontend.addHook('onSend', async (_request, reply) => {
+  frontend.addHook('onSend', async (request, reply) => {
     reply.headers({
-      'content-security-policy': policy,
+      'content-security-policy': policyOf(request),
       'cross-origin-opener-policy': 'same-origin',
       // After a sign-in with the identity provider, the URL contains the token. Other sites must get only the origin.
       'referrer-policy': 'strict-origin',
@@ -94,12 +99,13 @@ async function buildFrontend (config) {
 
   const isConfigured = config.IDP_CLIENT_ID && config.IDP_CLIENT_SECRET && config.IDP_REDIRECT_URI
   const provider = isConfigured ? config.IDP_ISSUER : null
-  frontend.get('/config.js', (_request, reply) => {
+  frontend.get('/config.js', (request, reply) => {
     reply.type('text/javascript')
     const values = {
-      API: api,
+      API: apiOf(request),
       PROVIDER: provider,
       NAME: config.COMMUNITY_NAME,
+      TIME_ZONE: config.MAIL_TIME_ZONE,
       PICTURE_BYTES: config.MAX_PICTURE_BYTES,
       EMAILS: isEmailConfigured(config) ? { folder: config.SMTP_URL ? null : mailFolder(config) } : null,
     }
@@ -129,7 +135,7 @@ async function buildFrontend (config) {
   async function previewOf (path) {
     const [, id] = /^\/events\/([-0-9a-f]+)$/.exec(path) ?? []
     // The page does not wait for a preview that is late.
-    const response = id && await fetch(`${api}/agenda/${id}`, { signal: AbortSignal.timeout(1000) }).catch(() => {})
+    const response = id && await fetch(`${local}/agenda/${id}`, { signal: AbortSignal.timeout(1000) }).catch(() => {})
     if (!response?.ok) return { title: config.COMMUNITY_NAME }
     const { event: { title, date, place, imageUrl } } = await response.json()
     const time = formatTime(new Date(date), config)
@@ -183,13 +189,18 @@ async function listen (server, host, port, variable) {
   }
 }
 
-/** Prints the URL of the app and the demo accounts. */
-async function welcome ({ config, sql }, origin) {
+/** The IPv4 addresses by which other devices reach this machine. */
+const ownAddresses = () => Object.values(networkInterfaces()).flat()
+  .filter(({ family, internal }) => family === 'IPv4' && !internal).map(({ address }) => address)
+
+/** Prints the URLs of the app and the demo accounts. */
+async function welcome ({ config, sql }, [origin, ...others]) {
   const people = await sql`
     SELECT email, role FROM users WHERE email IN ${sql(SIGN_INS.map(({ email }) => email))}
     ORDER BY role
   `
   console.log(`\n  The example app runs at   ${origin}`)
+  for (const other of others) console.log(`  On a phone, open          ${other}`)
   console.log(`  The API is documented at  http://localhost:${config.PORT}/docs`)
   if (!config.SMTP_URL) console.log(`  Emails are files in       ${mailFolder(config)}`)
   console.log()
