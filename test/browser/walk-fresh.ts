@@ -129,7 +129,7 @@ walk('Each write of a student is shown at once', { cache: true }, async (t, page
   await press('My earlier pictures')(page)
   await page.getByText('You have not uploaded any pictures yet.').waitFor()
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click()
-  await page.getByLabel('New picture', { exact: true })
+  await page.getByLabel('Choose a picture: New picture')
     .setInputFiles({ name: 'me.jpg', mimeType: 'image/jpeg', buffer: photo })
   await notified(page, 'Your picture has been saved.')
   await press('My earlier pictures')(page)
@@ -239,7 +239,7 @@ walk('Each write of a club head is shown at once', { cache: true }, async (t, pa
       name: 'a person is taken off the list',
       at: `/manage/${sumo}`,
       act: async page => {
-        await page.getByRole('button', { name: 'Take Yuki' }).click()
+        await page.getByRole('button', { name: 'Take off Yuki' }).click()
         await page.getByRole('dialog').getByRole('button', { name: 'Take off' }).click()
         await notified(page, 'is off the list.')
       },

@@ -29,7 +29,7 @@ const write = async (page: Page, title: string) => {
 walk('A form waits for the picture that was chosen last, and sends nothing after its upload was cancelled', {}, async (
   t, page
 ) => {
-  const chooser = page.getByLabel('Picture', { exact: true })
+  const chooser = page.getByLabel('Choose a picture: Picture')
   await signIn(page, 'student', { to: '/me/submit' })
   await delay(page, 'POST', '/me/pictures', 2000)
   await write(page, 'Two pictures')

@@ -62,7 +62,7 @@ export async function call (request) {
     throw new ApiError("Can't reach the service. Check your connection, then try again.")
   })
   if (response.ok) return /** @type {NonNullable<Data>} */ (data)
-  const problem = toApiError(error, response.status)
+  const problem = toApiError(error, response)
   if (response.status !== 401 || !NOT_SIGNED_IN.includes(problem.message)) throw problem
   // The user may have signed in again during this request.
   if (sent === token()) expire()
@@ -99,13 +99,29 @@ export async function inSession (action) {
 
 /**
  * @param {unknown} body
- * @param {number} status
+ * @param {Response} response
  */
-function toApiError (body, status) {
+function toApiError (body, { status, headers }) {
   const { message, errors } = /** @type {{ message?: string, errors?: Schemas['Issue'][] }} */ (body || {})
-  if (!errors) return new ApiError(message || `The service reported an error (${status}). Try again later.`, status)
+  if (!errors) {
+    const words = message || `The service reported an error (${status})`
+    return new ApiError(message && status !== 429 ? message : `${words}. ${tryAgain(headers)}`, status)
+  }
   const fields = errors.map(({ path, message }) => [path, inPlainWords(message)])
   return new ApiError('Please correct the marked fields.', status, Object.fromEntries(fields))
+}
+
+/**
+ * Tells when to try again, by the header Retry-After.
+ *
+ * @param {Headers} headers
+ */
+function tryAgain (headers) {
+  const seconds = Number(headers.get('retry-after'))
+  if (!seconds) return 'Try again later.'
+  const [size, unit] = seconds < 60 ? [1, 'second'] : seconds < 3600 ? [60, 'minute'] : [3600, 'hour']
+  const number = Math.ceil(seconds / size)
+  return `Try again in ${number} ${unit}${number === 1 ? '' : 's'}.`
 }
 
 /** @param {string} issue */
@@ -165,7 +181,10 @@ export function sendPicture (file, progress, signal) {
       resolve({
         data: isDone ? request.response : undefined,
         error: request.response,
-        response: new Response(null, { status: request.status }),
+        response: new Response(null, {
+          status: request.status,
+          headers: { 'retry-after': request.getResponseHeader('retry-after') ?? '' },
+        }),
       })
     }
     request.send(file)

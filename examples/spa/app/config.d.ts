@@ -9,6 +9,9 @@ export const PROVIDER: string | null
 /** How the service sends emails: to people, or as files in a folder. `null` if it sends no emails. */
 export const EMAILS: { folder: string | null } | null
 
+/** The time zone of the community: MAIL_TIME_ZONE of the service. */
+export const TIME_ZONE: string
+
 /** The name of the community: COMMUNITY_NAME of the service. */
 export const NAME: string
 

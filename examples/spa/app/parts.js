@@ -1,6 +1,6 @@
 // Helpers that pages share.
 import { ApiError, inSession } from './api.js'
-import { API } from './config.js'
+import { API, TIME_ZONE } from './config.js'
 import { h, isWeb, svg } from './dom.js'
 import { refresh } from './router.js'
 
@@ -9,9 +9,10 @@ import { refresh } from './router.js'
 const DAY = new Intl.DateTimeFormat(undefined, { day: 'numeric' })
 const MONTH = new Intl.DateTimeFormat(undefined, { month: 'short' })
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: 'long' })
-const MOMENT = new Intl.DateTimeFormat(undefined, {
-  weekday: 'short', day: 'numeric', month: 'long', year: 'numeric', hour: '2-digit', minute: '2-digit',
-})
+/** @type {Intl.DateTimeFormatOptions} */
+const MINUTE = { hour: '2-digit', minute: '2-digit' }
+/** @type {Intl.DateTimeFormatOptions} */
+const FULL = { weekday: 'short', day: 'numeric', month: 'long', year: 'numeric', ...MINUTE }
 
 /** @type {Record<string, string>} */
 export const ROLES = { STUDENT: 'Student', CLUB_HEAD: 'Club head', ADMIN: 'Admin' }
@@ -51,9 +52,23 @@ export const isOver = ({ date, endsAt }) => isPast(endsAt ?? new Date(Date.parse
 export const onDate = date => h('time', { datetime: date }, DATE.format(new Date(date)))
 
 /** @param {string} date */
-export const atTime = date => h('time', { datetime: date }, MOMENT.format(new Date(date)))
+export const atTime = date => timeIn(date, FULL)
 
-const TIME = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
+const [FULL_HERE, FULL_THERE] = [undefined, TIME_ZONE].map(timeZone =>
+  new Intl.DateTimeFormat(undefined, { ...FULL, timeZone }))
+
+/**
+ * A time in the time zone of the browser. If the clocks of the community differ at that time, names the zone.
+ *
+ * @param {string} date
+ * @param {Intl.DateTimeFormatOptions} format
+ */
+function timeIn (date, format) {
+  const time = new Date(date)
+  const isElsewhere = FULL_HERE?.format(time) !== FULL_THERE?.format(time)
+  const options = { ...format, ...isElsewhere && { timeZoneName: /** @type {const} */ ('short') } }
+  return h('time', { datetime: date }, new Intl.DateTimeFormat(undefined, options).format(time))
+}
 
 /**
  * The end of an event: the time if it is on the same day, else the date.
@@ -64,8 +79,7 @@ const TIME = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-di
 export function untilTime (date, endsAt) {
   if (!endsAt) return null
   const [start, end] = [new Date(date), new Date(endsAt)]
-  const format = start.toDateString() === end.toDateString() ? TIME : MOMENT
-  return h('span', {}, 'until ', h('time', { datetime: endsAt }, format.format(end)))
+  return h('span', {}, 'until ', timeIn(endsAt, start.toDateString() === end.toDateString() ? MINUTE : FULL))
 }
 
 /** A hint above the page that a list has changed, with a button that shows it, so that nothing moves under a finger. */
@@ -105,17 +119,17 @@ export const calendarLeaf = date => h('span', { class: 'leaf', 'aria-hidden': 't
  * A line of a list of events, which leads to the page of the event.
  *
  * @param {{ id: string, title: string, date: string, club: { name: string }, endsAt?: string | null,
- *   place?: string | null, registrationCount?: number }} event
+ *   place?: string | null, comingCount?: number }} event
  * @param {...Child} more
  */
-export const eventLine = ({ id, title, date, club, endsAt = null, place, registrationCount }, ...more) =>
+export const eventLine = ({ id, title, date, club, endsAt = null, place, comingCount }, ...more) =>
   inColour(club.name, h('li', {},
     calendarLeaf(date),
     h('div', {},
       h('h3', {}, h('a', { href: `/events/${id}` }, title)),
       h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), atTime(date), untilTime(date, endsAt),
         place && h('span', {}, place))),
-    registrationCount !== undefined && h('p', { class: 'meta going' }, goingOf(registrationCount)),
+    comingCount !== undefined && h('p', { class: 'meta going' }, goingOf(comingCount)),
     ...more))
 
 /** @param {number} number */
@@ -228,6 +242,8 @@ function picture (address) {
   return h('img', { src: address, alt: '', loading: 'lazy', onerror: ({ target }) => target.remove() })
 }
 
+const notices = /** @type {HTMLElement} */ (document.querySelector('#notices'))
+
 /**
  * Shows a notification, which screen readers announce.
  *
@@ -235,29 +251,19 @@ function picture (address) {
  * @param {'done' | 'wrong'} [kind]
  */
 export function notify (message, kind = 'done') {
-  const notice = h('p', { class: `notice ${kind}` }, message)
-  const notices = /** @type {HTMLElement} */ (document.querySelector('#notices'))
+  const notice = h('div', { class: `notice ${kind}` }, h('p', {}, message),
+    h('button', { type: 'button', class: 'plain', 'aria-label': 'Close this message', onclick: clearNotice }, '×'))
   notices.replaceChildren(notice)
-  raiseNotice()
   setTimeout(() => {
     if (notice.isConnected) clearNotice()
   }, 8000)
 }
 
-/** Shows the notification, above a dialog that has been opened since. */
-function raiseNotice () {
-  const notices = /** @type {HTMLElement} */ (document.querySelector('#notices'))
-  if (!notices.hasChildNodes()) return
-  if (notices.matches(':popover-open')) notices.hidePopover()
-  notices.showPopover()
-}
+/** Moves the notifications into the dialog that is open, because everything outside of it is inert. */
+const placeNotices = () => (([...document.querySelectorAll('dialog')].at(-1)) ?? document.body).append(notices)
 
-/** Removes the notification, because it belongs to the previous page. */
-export function clearNotice () {
-  const notices = /** @type {HTMLElement} */ (document.querySelector('#notices'))
-  notices.replaceChildren()
-  if (notices.matches(':popover-open')) notices.hidePopover()
-}
+/** Removes the notification. */
+export const clearNotice = () => notices.replaceChildren()
 
 /**
  * The message of an error for the user.
@@ -317,6 +323,7 @@ export function openDialog (title, content) {
       onclose () {
         const isSending = dialog.querySelector('form [aria-busy="true"]') !== null
         dialog.remove()
+        placeNotices()
         if (!isSending || outcome !== undefined) resolve(outcome)
       },
     })
@@ -327,7 +334,7 @@ export function openDialog (title, content) {
     }).filter(child => child instanceof Node))
     document.body.append(dialog)
     dialog.showModal()
-    raiseNotice()
+    placeNotices()
   })
 }
 
@@ -352,12 +359,13 @@ export function closeDialogs () {
  * @param {string} title
  * @param {string} text
  * @param {string} verb the label of the button
+ * @param {string} [keep] the label of the button that changes nothing
  */
-export async function confirmed (title, text, verb) {
+export async function confirmed (title, text, verb, keep = 'Cancel') {
   return await openDialog(title, close => [
     h('p', {}, text),
     h('div', { class: 'actions' },
-      h('button', { type: 'button', onclick: () => close(false) }, 'Cancel'),
+      h('button', { type: 'button', onclick: () => close(false) }, keep),
       h('button', { type: 'button', class: 'danger', onclick: () => close(true) }, verb)),
   ]) === true
 }

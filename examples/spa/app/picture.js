@@ -2,7 +2,7 @@
 import { ApiError, call, client, inSession, sendPicture } from './api.js'
 import { PICTURE_BYTES } from './config.js'
 import { h } from './dom.js'
-import { actionButton, onDate, openDialog, smallPicture, wordsOf } from './parts.js'
+import { actionButton, confirmed, notify, onDate, openDialog, smallPicture, wordsOf } from './parts.js'
 import { here } from './router.js'
 
 /** @import { Schemas } from 'community-platform-client' */
@@ -164,7 +164,7 @@ export function pictureField ({ id, label, value, hint, optional = false, chosen
       type: 'file',
       accept: TYPES.join(),
       capture: isCamera && 'environment',
-      'aria-label': isCamera ? `${label}: take a photo` : label,
+      'aria-label': `${isCamera ? 'Take a photo' : 'Choose a picture'}: ${label}`,
       'aria-describedby': `${id}-hint ${id}-issue`,
       /** @param {{ target: HTMLInputElement }} event */
       onchange ({ target }) {
@@ -209,10 +209,34 @@ async function chooseEarlier () {
   return /** @type {Promise<Chosen | undefined>} */ (openDialog('My pictures', close => [
     pictures.length === 0
       ? h('p', {}, 'You have not uploaded any pictures yet.')
-      : h('ul', { class: 'pictures' }, ...pictures.map(({ id, url, createdAt }) => h('li', {},
-        h('button', { type: 'button', onclick: () => close({ id, url }) },
-          h('img', { src: `${url}?width=480`, alt: '', loading: 'lazy' }),
-          h('span', {}, 'Picture of ', onDate(createdAt)))))),
+      : h('ul', { class: 'pictures' }, ...pictures.map(({ id, url, createdAt }) => {
+        const words = h('span', { id: `picture-${id}` }, 'Picture of ', onDate(createdAt))
+        const item = h('li', {},
+          h('button', { type: 'button', onclick: () => close({ id, url }) },
+            h('img', { src: `${url}?width=480`, alt: '', loading: 'lazy' }), words),
+          actionButton('Delete', async () => {
+            if (await isDeleted(id)) item.remove()
+          }, { class: 'danger', 'aria-describedby': words.id }))
+        return item
+      })),
     h('div', { class: 'actions' }, h('button', { type: 'button', onclick: () => close() }, 'Cancel')),
   ]))
+}
+
+/**
+ * Deletes a picture after a question, which names the places that show it. Returns whether it was deleted.
+ *
+ * @param {string} id
+ */
+async function isDeleted (id) {
+  const path = { id }
+  const { pictures } = await call(client.GET('/me/pictures'))
+  const uses = pictures.find(picture => picture.id === id)?.uses ?? []
+  const text = uses.length === 0
+    ? "You can't undo this."
+    : `It is still shown: ${uses.map(({ kind, name }) => `${kind} “${name}”`).join(', ')}. There, it will be missing.`
+  if (!await confirmed('Delete this picture?', text, 'Delete')) return false
+  await call(client.DELETE('/me/pictures/{id}', { params: { path, query: { force: String(uses.length > 0) } } }))
+  notify('The picture has been deleted.')
+  return true
 }

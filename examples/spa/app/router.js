@@ -22,8 +22,11 @@ let show = async () => {}
 /** @type {Map<string, number>} the positions of visited pages, by the key of their entry in the history */
 const places = new Map()
 
+/** A random name. Without HTTPS, for example on a phone in the same network, browsers have no `randomUUID`. */
+export const randomId = () => crypto.getRandomValues(new Uint32Array(4)).join('-')
+
 /** @type {string} */
-let key = history.state?.key ?? crypto.randomUUID()
+let key = history.state?.key ?? randomId()
 
 /** Number of navigations, to know the last one. */
 let navigations = 0
@@ -61,7 +64,7 @@ export async function startRouter (render) {
   history.replaceState({ key }, '')
   addEventListener('popstate', ({ state }) => {
     keepPlace()
-    key = state?.key ?? crypto.randomUUID()
+    key = state?.key ?? randomId()
     arrive(places.get(key) ?? state?.place ?? 0)
   })
   // Before a reload. In `pagehide`, browsers ignore changes of the history.
@@ -95,7 +98,7 @@ export async function go (address, { replace = false } = {}) {
   } else {
     keepPlace()
     writePlace()
-    key = crypto.randomUUID()
+    key = randomId()
     history.pushState({ key }, '', address)
   }
   await arrive(0)

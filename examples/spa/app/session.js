@@ -1,6 +1,8 @@
 // The session of the user. The browser keeps the token for all tabs until it expires. On a shared computer, it keeps
 // the token for a single tab, until that tab is closed.
 
+import { randomId } from './router.js'
+
 /** @import { Schemas } from 'community-platform-client' */
 /** @typedef {Schemas['CurrentUser']} User */
 
@@ -128,7 +130,7 @@ export function setUser (value) {
  * @param {boolean} shared
  */
 export function beginSignIn (to, shared) {
-  const value = crypto.randomUUID()
+  const value = randomId()
   forThisTab?.setItem('sign-in', JSON.stringify({ value, to, shared }))
   return value
 }
@@ -144,6 +146,31 @@ export function endSignIn (value) {
   const begun = JSON.parse(forThisTab?.getItem('sign-in') ?? 'null')
   forThisTab?.removeItem('sign-in')
   return begun && begun.value === value ? begun : null
+}
+
+/**
+ * Returns the page to sign in. Afterwards, `takeWish` tells the page at this path that the visitor pressed a button.
+ *
+ * @param {string} path
+ */
+export function signInToDo (path) {
+  const wish = randomId()
+  forThisTab?.setItem('wish', wish)
+  return `/sign-in?${new URLSearchParams({ to: `${path}?wish=${wish}` })}`
+}
+
+/**
+ * Tells once whether the user has pressed a button before they signed in. A link from elsewhere has no value that this
+ * tab keeps.
+ *
+ * @param {URLSearchParams} query
+ */
+export function takeWish (query) {
+  const wish = query.get('wish')
+  if (!user || wish === null) return false
+  const isOurs = wish === forThisTab?.getItem('wish')
+  forThisTab?.removeItem('wish')
+  return isOurs
 }
 
 /** Removes everything that the browser keeps about the session, and about texts that the user has typed. */

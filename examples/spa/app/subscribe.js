@@ -53,7 +53,7 @@ const replacesLink = createdAt => openDialog('You already have a calendar link',
  * @param {string[]} words
  */
 function showAddress (path, words) {
-  const address = new URL(path, API)
+  const address = new URL(API + path)
   return openDialog('Subscribe', close => [
     ...words.map(text => h('p', {}, text)),
     linkField('Calendar link', address.href),

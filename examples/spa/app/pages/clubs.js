@@ -4,6 +4,8 @@ import { follow, isSame } from '../live.js'
 import {
   count, cover, eventLine, heading, inColour, isPast, lead, nameOf, nothing, portrait, ROLES,
 } from '../parts.js'
+import { here } from '../router.js'
+import { currentUser } from '../session.js'
 import { subscribeButton } from '../subscribe.js'
 import { eventLines } from './events.js'
 import { mentorCards } from './mentors.js'
@@ -78,8 +80,11 @@ export async function clubPage ({ parts: [id] }) {
     hint,
     section('Upcoming events', coming.length === 0 && 'No events are planned at the moment.', lines.element),
     section('Mentors', own.length === 0 && 'This club has no mentors yet.', cards.element),
-    section('Members', members.length === 0 && 'This club has no members yet.',
-      h('ul', { class: 'members' }, ...people.map(person => h('li', {},
+    section('Members', members.length === 0 && 'This club has no members yet.', !currentUser()
+      // The contract sends them to everybody. An app need not show them.
+      ? h('p', {}, `${count(members.length, 'member')}. `,
+        h('a', { href: `/sign-in?${new URLSearchParams({ to: here() })}` }, 'Sign in to see who they are'))
+      : h('ul', { class: 'members' }, ...people.map(person => h('li', {},
         portrait(nameOf(person)),
         h('span', {}, h('b', {}, nameOf(person)), place(person)))))),
     section('Past events', past.length === 0 && 'This club has no past events yet.',

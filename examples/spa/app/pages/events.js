@@ -5,9 +5,10 @@ import { follow, isSame } from '../live.js'
 import {
   actionButton, atTime, calendarLeaf, confirmed, count, cover, eventLine, goingOf, heading, inColour, isOver, lead,
   linkField, nothing, notify, openDialog, outside, untilTime,
+  wordsOf,
 } from '../parts.js'
-import { go, here, refresh } from '../router.js'
-import { currentUser } from '../session.js'
+import { go, refresh, setAddress } from '../router.js'
+import { currentUser, signInToDo, takeWish } from '../session.js'
 import { subscribeButton } from '../subscribe.js'
 
 /** @import { PublicList, Schemas } from 'community-platform-client' */
@@ -168,7 +169,7 @@ export function eventLines (events) {
     update (next) {
       for (const { id, element } of lines) {
         const now = next.find(event => event.id === id)
-        if (now) element.querySelector('.going')?.replaceChildren(goingOf(now.registrationCount))
+        if (now) element.querySelector('.going')?.replaceChildren(goingOf(now.comingCount))
       }
       return isSame(events, next)
     },
@@ -193,17 +194,19 @@ function card (event) {
 }
 
 /** @param {AgendaEvent} event */
-const numbersOf = event => [h('span', {}, howMany(event.registrationCount)), seats(event)].filter(node => node !== null)
+const numbersOf = event => [h('span', {}, howMany(event.comingCount)), seats(event)].filter(node => node !== null)
 
 /** @param {number} number */
-const howMany = number => number === 0 ? 'No registrations yet' : `${count(number, 'person', 'people')} registered`
+const howMany = number => number === 0 ? 'Nobody has registered yet' : `${count(number, 'person', 'people')} registered`
 
 /** @param {AgendaEvent} event */
-function seats ({ capacity, seatsLeft, ...event }) {
+function seats ({ capacity, seatsLeft, waitingCount, ...event }) {
   if (capacity === null || seatsLeft === null || isOver(event)) return null
   return seatsLeft > 0
     ? h('span', {}, `${seatsLeft} of ${count(capacity, 'seat')} left`)
-    : h('span', { class: 'badge draft' }, 'Full: new people wait')
+    : h('span', { class: 'badge draft' }, waitingCount > 0
+      ? `Full: ${count(waitingCount, 'waits', 'wait')}`
+      : 'Full: new people wait')
 }
 
 /**
@@ -211,7 +214,9 @@ function seats ({ capacity, seatsLeft, ...event }) {
  *
  * @param {Visit} visit
  */
-export async function eventPage ({ parts: [id = ''] }) {
+export async function eventPage ({ parts: [id = ''], query }) {
+  const problem = takeWish(query) ? await registerFor(id) : null
+  if (query.has('wish')) setAddress(`/events/${id}`)
   const load = () => Promise.all([call(client.GET('/agenda/{id}', { params: { path: { id } } })), ownSeat(id)])
   const [{ event }, own] = await load()
   const isTold = own?.state === 'waiting' && await getsEmails()
@@ -238,6 +243,7 @@ export async function eventPage ({ parts: [id = ''] }) {
       ...place ? fact('Where', place) : [],
       ...hasOnlineUrl ? fact('Online', onlineLink(own)) : []),
     numbers,
+    problem && h('p', { class: 'problem', role: 'alert' }, problem),
     ...isOver(event) ? [h('p', {}, h('span', { class: 'badge' }, 'Over'))] : [seat.element],
     h('p', { class: 'actions start' },
       !isOver(event) &&
@@ -283,6 +289,21 @@ async function ownSeat (id) {
   return seats.find(({ event }) => event.id === id)
 }
 
+/**
+ * Registers a user who pressed the button before they signed in. Returns the message of an error.
+ *
+ * @param {string} eventId
+ */
+async function registerFor (eventId) {
+  try {
+    await call(client.POST('/events/{eventId}/register', { params: { path: { eventId } } }))
+    return null
+  } catch (error) {
+    // They may have registered before, with a different device.
+    return error instanceof ApiError && error.status === 400 ? null : wordsOf(error)
+  }
+}
+
 /** Tells whether the user gets an email about a seat. */
 async function getsEmails () {
   const [{ account }, { notifications }] = await Promise.all([
@@ -318,7 +339,7 @@ function seatPart (event, own, isTold) {
   // The button stays in its place if the number has fewer digits.
   number.style.minWidth = `${number.textContent?.length}ch`
   const register = actionButton(verbOf(event), async () => {
-    if (!currentUser()) return go(`/sign-in?${new URLSearchParams({ to: here() })}`)
+    if (!currentUser()) return go(signInToDo(`/events/${id}`))
     try {
       await call(client.POST('/events/{eventId}/register', { params: { path: { eventId: id } } }))
     } catch (error) {
@@ -355,7 +376,8 @@ function seatPart (event, own, isTold) {
         const text = capacity === null
           ? 'You can change your mind later.'
           : 'The next person in line gets your place. If you change your mind, you stand at the end of the line.'
-        if (await confirmed(`Cancel your registration for “${title}”?`, text, "I can't come")) await say(false)
+        const question = `Cancel your registration for “${title}”?`
+        if (await confirmed(question, text, "I can't come", 'Keep my place')) await say(false)
       }),
     ]
   }

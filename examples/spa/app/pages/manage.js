@@ -224,10 +224,14 @@ export async function attendeesPage ({ parts: [id = ''] }) {
   const { event, seats } = await call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
   const come = seats.filter(({ state }) => state === 'seated').length
   const wait = seats.filter(({ state }) => state === 'waiting').length
+  const declined = seats.length - come - wait
   return [
     heading(event.title, h('p', { class: 'lead' }, atTime(event.date), [
       ` · ${count(seats.length, 'registration')}`,
-      event.capacity !== null && `${come} of ${count(event.capacity, 'seat')} taken`,
+      event.capacity === null
+        ? count(come, 'person comes', 'people come')
+        : `${come} of ${count(event.capacity, 'seat')} taken`,
+      declined > 0 && `${declined} can't come`,
       wait > 0 && `${count(wait, 'person waits', 'people wait')}`,
     ].filter(Boolean).join(' · '))),
     seats.length === 0
@@ -242,7 +246,7 @@ export async function attendeesPage ({ parts: [id = ''] }) {
             await call(client.DELETE('/agenda/{id}/seats/{registrationId}', { params }))
             await refresh()
             notify(`${name} is off the list.`)
-          }, { 'aria-label': `Take ${name} off the list` }),
+          }, { 'aria-label': `Take off ${name}` }),
         ])),
     seats.length > 0 && h('p', { class: 'actions start' }, actionButton('Download as a spreadsheet', () => download(
       client.GET('/exports/events/{id}/registrations.csv', { params: { path: { id } }, parseAs: 'blob' }),

@@ -31,7 +31,7 @@ export async function mePage () {
         h('span', {}, user.email)))),
     section('My events', seats.length === 0 && "You haven't registered for any events yet.",
       h('ul', { class: 'agenda' }, ...nextFirst(seats).map(({ registeredAt, state, position, event }) => {
-        const { registrationCount, ...shown } = event
+        const { comingCount, ...shown } = event
         return eventLine(shown, h('p', { class: 'meta going' },
           isOver(event) && h('span', { class: 'badge' }, 'Over'),
           state === 'declined' && h('span', { class: 'badge' }, "You can't come"),

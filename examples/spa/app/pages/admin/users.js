@@ -55,8 +55,8 @@ export async function usersPage ({ query }) {
 
   /** @param {number} wanted */
   function show (wanted) {
-    const text = search.value.toLowerCase()
-    const shown = users.filter(user => `${nameOf(user)} ${user.email}`.toLowerCase().includes(text) &&
+    const words = plain(search.value).split(/\s+/)
+    const shown = users.filter(user => words.every(word => plain(`${nameOf(user)} ${user.email}`).includes(word)) &&
       (!role.input.value || user.role === role.input.value) &&
       (!club.input.value || (user.clubId ?? 'none') === club.input.value))
     const last = Math.max(1, Math.ceil(shown.length / LIMIT))
@@ -78,6 +78,13 @@ export async function usersPage ({ query }) {
     return { input, element: h('div', { class: 'field' }, h('label', { for: name }, label), input) }
   }
 }
+
+/**
+ * A text without capital letters and diacritics, so that "novakova" finds Nováková.
+ *
+ * @param {string} text
+ */
+const plain = text => text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
 
 /**
  * The clubs as options of a select.
