@@ -45,6 +45,8 @@ interface ErasureOptions {
   keepsAdmin?: boolean
   /** Where to enqueue emails to people who get a seat. */
   outbox?: Pick<Outbox, 'enqueueBatch'>
+  /** Who caused these emails, see `enqueueEmails`; nobody by default. */
+  cause?: string | null
 }
 
 /**
@@ -54,7 +56,7 @@ interface ErasureOptions {
  */
 export function eraseAccount (
   pool: Sql, idQuery: PendingQuery<Row[]>,
-  { withBlogs = false, dryRun = false, keepsAdmin = false, outbox }: ErasureOptions
+  { withBlogs = false, dryRun = false, keepsAdmin = false, outbox, cause = null }: ErasureOptions
 ): Promise<Erasure | undefined> {
   return pool.begin(async sql => {
     // This lock waits for running writes for this user, and blocks new writes. Admins are locked together, so that
@@ -89,7 +91,7 @@ export function eraseAccount (
 
     // The same lock order as in the operations that delete an event or a mentor prevents deadlocks.
     const events = sql`SELECT event_id FROM event_registrations WHERE user_id = ${id}`
-    await changeSeats(pool, sql, outbox, events, async () => {
+    await changeSeats(pool, sql, outbox, { events, cause }, async () => {
       await sql`
         SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
         ORDER BY id FOR KEY SHARE

@@ -48,7 +48,7 @@ export default async function emailCommand (args: string[]) {
       if (!email || !isText(email)) throw new UsageError('test needs --email with the email address of an account')
       if (!isEmailConfigured(loadConfig())) throw new StartupError('Email is not configured. Set SMTP_URL.')
       const [written] = await onTables(sql => enqueueEmails(
-        sql, 'test', emailTo(sql, sql`SELECT id FROM users WHERE id = ${idOfEmail(sql, email)}`)
+        sql, 'test', emailTo(sql, sql`SELECT id FROM users WHERE id = ${idOfEmail(sql, email)}`), null
       ))
       return console.log(`The service will send email ${assertFound(written).id}. To check, run list --state sent.`)
     }

@@ -3,8 +3,9 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 import { comes, placeInLine } from '../agenda/seats.ts'
 import type { Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
-import { type TemplateName, templates } from './templates.ts'
-import { dueEmails, enqueueEmails } from './emails.ts'
+import { templates } from './templates.ts'
+import { dueEmails, enqueueEmails, LEASE_SECONDS, turnOfEmail } from './emails.ts'
+import { isNotified, type NotificationTemplate } from './notifications.ts'
 
 /** When the emails of a batch are written. */
 export interface BatchTimes {
@@ -18,87 +19,119 @@ export interface BatchTimes {
 export const CHANGES: BatchTimes = { delaySeconds: 120, pauseSeconds: 900 }
 
 /**
- * SQL statement that enqueues an email batch. Use it as a CTE of the statement that causes the batch. The query `batch`
- * has the columns `key` (text), `data` (jsonb), `event_id` (uuid, deleting this event deletes the batch) and `user_ids`
- * (uuid[]). If a batch with this template and key is waiting, it keeps its data and time but gets the new users. If its
- * emails are being written, the batch starts again.
+ * SQL statement that enqueues email batches, and returns the number of users of each as `count`. Use it as a CTE of the
+ * statement that causes the batches. The query `batches` has the columns `key` (text), `data` (jsonb), `event_id`
+ * (uuid, deleting this event deletes the batch) and `user_ids` (uuid[]). Only users who want these emails are kept; a
+ * batch without any is not written. If a batch with this template and key is waiting, it keeps its data and time, and
+ * the new users are added. If its emails are being written, the batch starts again with the users who are left and the
+ * new users. `cause` is the same as for `enqueueEmails`.
  */
 export const enqueueBatch = (
-  sql: Sql, template: TemplateName, batch: PendingQuery<Row[]>, { delaySeconds = 0, pauseSeconds = 0 }: BatchTimes = {}
+  sql: Sql, template: NotificationTemplate, batches: PendingQuery<Row[]>, cause: string | null | PendingQuery<Row[]>,
+  { delaySeconds = 0, pauseSeconds = 0 }: BatchTimes = {}
 ) => sql`
-  INSERT INTO email_batches AS known (template, key, data, event_id, user_ids, due_at)
-  SELECT ${template}, key, data, event_id, user_ids, statement_timestamp() + make_interval(secs => ${delaySeconds})
-  FROM (${batch}) AS caused WHERE cardinality(user_ids) > 0
+  INSERT INTO email_batches AS known (template, key, data, event_id, user_ids, caused_by, due_at)
+  SELECT
+    ${template}, key, data, event_id, notified.ids, ${cause},
+    statement_timestamp() + make_interval(secs => ${delaySeconds})
+  FROM (${batches}) AS caused CROSS JOIN LATERAL (
+    SELECT array_agg(users.id ORDER BY place)
+    FROM unnest(user_ids) WITH ORDINALITY AS recipient (id, place) JOIN users ON users.id = recipient.id
+    WHERE ${isNotified(sql, template)}
+  ) AS notified (ids)
+  WHERE notified.ids IS NOT NULL
   ON CONFLICT (template, key) DO UPDATE SET
     -- A sender that has read the old row will not find its id.
     id = excluded.id,
-    user_ids = excluded.user_ids,
+    user_ids = ARRAY(SELECT DISTINCT unnest(known.user_ids[known.next:] || excluded.user_ids)),
+    caused_by = excluded.caused_by,
     next = 1,
     data = CASE WHEN known.due_at = 'infinity' THEN excluded.data ELSE known.data END,
     due_at = CASE WHEN known.next = 1 THEN known.due_at
       ELSE greatest(excluded.due_at, known.told_at + make_interval(secs => ${pauseSeconds})) END
-  RETURNING id
+  RETURNING cardinality(user_ids) AS count
 `
 
-/** Number of emails of a batch that are written at once, if no other bulk emails wait. Sending them takes a minute. */
-const BATCH_EMAILS = 600
-
-/** Batches that are due. Instances of a newer version handle templates that this version does not know. */
-const dueBatches = (sql: Sql | TransactionSql) => sql`
-  FROM email_batches WHERE due_at <= now() AND template IN ${sql(Object.keys(templates))}
-`
-
-/** The next users of a batch to write emails to. */
-const nextUsers = (sql: Sql | TransactionSql) => sql`unnest(user_ids[next:next + ${BATCH_EMAILS - 1}])`
+/** Number of emails that are written at once. Sending them takes a minute at the default of MAIL_RATE. */
+const PART = 600
 
 /**
- * Writes the next emails of a due batch, unless another sender is doing so. Each user gets one reminder per event date,
- * and one email per seat. In other batches, users whose email about the same event is still waiting are skipped,
- * because that email will be composed later and include this news.
+ * Batches whose next emails can be written: they are due, and no emails of the same turn wait or are being sent. An
+ * email that is being sent may not contain the news of the batch, and its outcome is not known. Instances of a newer
+ * version handle templates that this version does not know.
+ */
+const dueBatches = (sql: Sql | TransactionSql) => sql`
+  FROM email_batches
+  WHERE due_at <= now() AND template IN ${sql(Object.keys(templates))} AND (${turnOfBatch(sql)}) NOT IN (
+    SELECT ${turnOfEmail(sql)} FROM emails
+    WHERE status = 'pending' AND bulk
+      AND (due_at <= now() OR due_at = claimed_at + make_interval(secs => ${LEASE_SECONDS}))
+  )
+`
+
+/** SQL: whose turn the emails of a batch are, see `turnOfEmail`. */
+const turnOfBatch = (sql: Sql | TransactionSql) => sql`template, coalesce(caused_by, '')`
+
+/** The next users of a batch to write emails to. */
+const nextUsers = (sql: Sql | TransactionSql) => sql`unnest(user_ids[next:next + ${PART - 1}])`
+
+/**
+ * Writes the next emails of due batches: of one batch in each turn, then of the second ones, and so on, until there are
+ * enough. Batches that another sender writes at this time are skipped. Each user gets one reminder per event date, and
+ * one email per seat. In other batches, users whose email about the same event is still waiting are skipped, because
+ * that email will be composed later and include this news.
  */
 export function writeEmails (sql: Sql) {
   return retryConflict(() => sql.begin(async transaction => {
-    const [due] = await transaction<{ id: string, next: number }[]>`
-      SELECT id, next ${dueBatches(transaction)} ORDER BY due_at LIMIT 1
+    const due = await transaction<{ id: string, next: number }[]>`
+      SELECT id, next FROM (
+        SELECT id, next, size, sum(size) OVER (ORDER BY turn, due_at, id) AS total FROM (
+          SELECT id, next, due_at, least(cardinality(user_ids) - next + 1, ${PART}) AS size,
+            row_number() OVER (PARTITION BY ${turnOfBatch(sql)} ORDER BY due_at, id) AS turn
+          ${dueBatches(sql)}
+        ) AS batches
+      ) AS ordered WHERE total - size < ${PART}
     `
-    if (!due) return
-    const { id, next } = due
-    // Users are locked before the batch to prevent a deadlock: an erasure may hold a user and wait for the event, whose
-    // change waits for the batch.
+    if (due.length === 0) return
+    const chosen = sql`
+      email_batches JOIN jsonb_to_recordset(${JSON.stringify(due)}::text::jsonb) AS due (id uuid, next integer)
+        USING (id, next)
+    `
+    // Users are locked before the batches to prevent a deadlock: an erasure may hold a user and wait for the event,
+    // whose change waits for the batch.
     await transaction`
       WITH recipients AS (
-        SELECT FROM users WHERE id IN (SELECT ${nextUsers(transaction)} FROM email_batches WHERE id = ${id})
-        ORDER BY id FOR KEY SHARE
+        SELECT FROM users WHERE id IN (SELECT ${nextUsers(sql)} FROM ${chosen}) ORDER BY id FOR KEY SHARE
       )
       SELECT count(*) FROM recipients
     `
-    const [batch] = await transaction<{ template: TemplateName, key: string | null }[]>`
-      SELECT template, key FROM email_batches WHERE id = ${id} AND next = ${next} FOR UPDATE SKIP LOCKED
+    const batches = await transaction<{ id: string, template: NotificationTemplate }[]>`
+      SELECT id, template FROM ${chosen} FOR UPDATE OF email_batches SKIP LOCKED
     `
-    if (!batch) return
-    const { template, key } = batch
-    await transaction`
-      WITH emailed AS (${enqueueEmails(sql, template, sql`
-        SELECT recipient AS user_id, data, CASE template
+    if (batches.length === 0) return
+    const isChosen = sql`email_batches.id IN ${sql(batches.map(({ id }) => id))}`
+    for (const template of new Set(batches.map(({ template }) => template))) {
+      await transaction`${enqueueEmails(sql, template, sql`
+        SELECT recipient AS user_id, data, caused_by, CASE template
           WHEN 'event-reminder' THEN key
           WHEN 'seat' THEN ${placeInLine(sql, sql`recipient`, sql`email_batches.event_id`)}
         END AS key
         FROM email_batches CROSS JOIN LATERAL ${nextUsers(sql)} AS recipient
-        WHERE email_batches.id = ${id} AND recipient NOT IN (
-          SELECT user_id FROM emails
-          WHERE status = 'pending' AND attempts = 0 AND (
-            (bulk AND emails.template = ${template} AND emails.data ->> 'event' = ${key})
+        WHERE ${isChosen} AND template = ${template} AND NOT EXISTS (
+          SELECT FROM emails
+          WHERE user_id = recipient AND status = 'pending' AND attempts = 0
+            AND emails.data ->> 'event' = email_batches.key
             -- The confirmation will tell the seat.
-            OR (${template === 'seat'} AND emails.template = 'registration'
-              AND emails.data ->> 'event' = email_batches.data ->> 'event')
-          )
+            AND emails.template = CASE email_batches.template WHEN 'seat' THEN 'registration' ELSE ${template} END
         )
-      `)})
+      `, sql`caused_by`)}`
+    }
+    await transaction`
       UPDATE email_batches SET
-        next = next + ${BATCH_EMAILS},
+        next = next + ${PART},
         told_at = CASE WHEN next = 1 THEN now() ELSE told_at END,
-        due_at = CASE WHEN next + ${BATCH_EMAILS} > cardinality(user_ids) THEN 'infinity' ELSE due_at END
-      WHERE id = ${id}
+        due_at = CASE WHEN next + ${PART} > cardinality(user_ids) THEN 'infinity' ELSE now() END
+      WHERE ${isChosen}
     `
     await transaction`
       DELETE FROM email_batches WHERE id IN (
@@ -124,11 +157,11 @@ const dueReminders = (sql: Sql, hours: number) => sql`
 /**
  * SQL statement that writes reminders of some events to users who registered before the reminder was due. Later
  * attendees have a recent confirmation. The key of `event_reminders` ensures that one sender does this, once per date
- * of an event.
+ * of an event. Clubs take turns.
  */
 export const writeReminders = (sql: Sql, hours: number) => sql`
   WITH due AS (
-    SELECT id, date ${dueReminders(sql, hours)} ORDER BY date LIMIT ${BATCH_EVENTS}
+    SELECT id, date, club_id ${dueReminders(sql, hours)} ORDER BY date LIMIT ${BATCH_EVENTS}
     FOR KEY SHARE OF events SKIP LOCKED
   ), reminded AS (
     INSERT INTO event_reminders (event_id) SELECT id FROM due ON CONFLICT (event_id) DO NOTHING RETURNING event_id
@@ -138,20 +171,21 @@ export const writeReminders = (sql: Sql, hours: number) => sql`
       concat(id, ' ', iso8601(date)) AS key,
       jsonb_build_object('event', id, 'date', iso8601(date)) AS data,
       id AS event_id,
+      club_id::text AS caused_by,
       ARRAY(
         SELECT user_id FROM event_registrations AS registrations
         WHERE registrations.event_id = due.id AND registered_at < date - ${interval(sql, hours)} AND ${comes(sql)}
       ) AS user_ids
     FROM due JOIN reminded ON reminded.event_id = due.id
-  `)}
+  `, sql`caused_by`)}
 `
 
 /** Tells which emails are due to be sent, and which are due to be written. Only reads. */
 export async function findWork (sql: Sql, reminderHours: number) {
   const [found] = await sql<[Record<'account' | 'bulk' | 'batch' | 'reminder', boolean>]>`
     SELECT
-      EXISTS (SELECT FROM emails WHERE ${dueEmails(sql, false)}) AS account,
-      EXISTS (SELECT FROM emails WHERE ${dueEmails(sql, true)}) AS bulk,
+      EXISTS (SELECT FROM emails WHERE ${dueEmails(sql)} AND NOT bulk) AS account,
+      EXISTS (SELECT FROM emails WHERE ${dueEmails(sql)} AND bulk) AS bulk,
       EXISTS (SELECT ${dueBatches(sql)}) AS batch,
       EXISTS (SELECT ${dueReminders(sql, reminderHours)}) AS reminder
   `

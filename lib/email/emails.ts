@@ -55,12 +55,17 @@ export interface ClaimLimits {
  * SQL statement that enqueues emails. Use it as a CTE of the statement that causes them. The query `emails` has the
  * columns `user_id`, `data` (jsonb) and `key` (text). A user gets one email per template and key; null keys are always
  * different. Notifications are written only for users who want them: the statement waits for a running erasure and for
- * a change of the email address. Pass the `network` of the client if an email can be caused without an account.
- * Networks then take turns.
+ * a change of the email address.
+ *
+ * `cause` tells who caused the emails, because everybody who causes emails takes turns: the id of an account, or the
+ * network of the client if the operation needs no account. It is null for operators and the service itself, and can be
+ * a column of the query.
  */
-export const enqueueEmails = (sql: Sql, template: TemplateName, emails: PendingQuery<Row[]>, network?: string) => sql`
+export const enqueueEmails = (
+  sql: Sql, template: TemplateName, emails: PendingQuery<Row[]>, cause: string | null | PendingQuery<Row[]>
+) => sql`
   INSERT INTO emails (template, bulk, network, user_id, data, key)
-  SELECT ${template}, ${BULK.has(template)}, ${network ?? null}, user_id, data, key
+  SELECT ${template}, ${BULK.has(template)}, ${cause}, user_id, data, key
   FROM (${emails}) AS caused ${isNotification(template)
     ? sql`JOIN users ON users.id = user_id WHERE ${isNotified(sql, template)} FOR KEY SHARE OF users`
     : sql``}
@@ -74,28 +79,34 @@ export const emailTo = (sql: Sql, users: PendingQuery<Row[]>) => sql`
 `
 
 /** Emails that are due. Instances of a newer version handle templates that this version does not know. */
-export const dueEmails = (sql: Sql | TransactionSql, bulk: boolean) => sql`
-  status = 'pending' AND bulk = ${bulk} AND due_at <= now() AND template IN ${sql(Object.keys(templates))}
+export const dueEmails = (sql: Sql | TransactionSql) => sql`
+  status = 'pending' AND due_at <= now() AND template IN ${sql(Object.keys(templates))}
 `
 
-/** Claims emails. Emails about accounts are claimed round robin by network. */
+/**
+ * SQL: whose turn an email is. Everybody who causes emails takes turns, and so do the templates, so that a seat does
+ * not wait behind a message of the same person. The column `network` contains the cause, see `enqueueEmails`.
+ */
+export const turnOfEmail = (sql: Sql | TransactionSql) => sql`template, coalesce(network, '')`
+
+/**
+ * Claims the oldest email of every turn, then the second ones, and so on. If not all of them fit, chance decides, so
+ * that nobody is always the last.
+ */
 export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
   // Updating an email twice in a transaction also locks its user, even if the user stays the same. An erasure locks the
   // user first and the emails then, so both would wait for each other. To prevent that, this locks the user first.
   const lock = sql`FOR UPDATE OF emails SKIP LOCKED FOR KEY SHARE OF users SKIP LOCKED`
   return await sql<ClaimedEmail[]>`
-    WITH candidates AS (
-      SELECT id, row_number() OVER (PARTITION BY network ORDER BY due_at, id) AS turn
-      FROM emails WHERE ${dueEmails(sql, false)}
-      ORDER BY turn, due_at LIMIT ${account}
-    ), account_emails AS (
-      SELECT emails.id FROM emails JOIN candidates USING (id) JOIN users ON users.id = user_id
-      WHERE ${dueEmails(sql, false)} ${lock}
-    ), bulk_emails AS (
-      SELECT emails.id FROM emails JOIN users ON users.id = user_id
-      WHERE ${dueEmails(sql, true)} ORDER BY due_at LIMIT ${bulk} ${lock}
+    WITH due AS (
+      SELECT id, bulk, row_number() OVER (PARTITION BY bulk, ${turnOfEmail(sql)} ORDER BY due_at, id) AS turn
+      FROM emails WHERE ${dueEmails(sql)}
+    ), ordered AS (
+      SELECT id, bulk, row_number() OVER (PARTITION BY bulk ORDER BY turn, random()) AS place FROM due
     ), next AS (
-      SELECT id FROM account_emails UNION ALL SELECT id FROM bulk_emails
+      SELECT emails.id FROM emails JOIN ordered USING (id) JOIN users ON users.id = user_id
+      WHERE place <= CASE WHEN ordered.bulk THEN ${bulk}::integer ELSE ${account}::integer END AND ${dueEmails(sql)}
+      ${lock}
     ), claimed AS (
       UPDATE emails SET
         due_at = now() + make_interval(secs => ${LEASE_SECONDS}),

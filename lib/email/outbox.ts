@@ -4,6 +4,7 @@ import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
 import { type BatchTimes, enqueueBatch } from './batches.ts'
 import { countEmails, type EmailCounts, enqueueEmails } from './emails.ts'
+import type { NotificationTemplate } from './notifications.ts'
 import type { Sender } from './sender.ts'
 import type { TemplateName } from './templates.ts'
 
@@ -14,9 +15,11 @@ export interface Outbox {
   /** Whether emails can contain links to the browser app, which also require FRONTEND_URL. */
   canLink: boolean
   /** SQL statement that enqueues emails, see `enqueueEmails`. It has no effect if email is not configured. */
-  enqueue (template: TemplateName, emails: PendingQuery<Row[]>, network?: string): PendingQuery<Row[]>
+  enqueue (template: TemplateName, emails: PendingQuery<Row[]>, cause: string | null): PendingQuery<Row[]>
   /** SQL statement that enqueues an email batch, see `enqueueBatch`. */
-  enqueueBatch (template: TemplateName, batch: PendingQuery<Row[]>, times?: BatchTimes): PendingQuery<Row[]>
+  enqueueBatch (
+    template: NotificationTemplate, batches: PendingQuery<Row[]>, cause: string | null, times?: BatchTimes
+  ): PendingQuery<Row[]>
   /** Returns the number of emails that this process has sent. */
   sent (): number
   /** Counts unsent emails and due email batches. */
@@ -27,10 +30,10 @@ export interface Outbox {
 export const createOutbox = (sql: Sql, sender: Sender | undefined, config: Pick<Config, 'FRONTEND_URL'>): Outbox => ({
   isConfigured: sender !== undefined,
   canLink: sender !== undefined && config.FRONTEND_URL.length > 0,
-  enqueue: (template, emails, network) =>
-    sender ? enqueueEmails(sql, template, emails, network) : sql`SELECT WHERE false`,
-  enqueueBatch: (template, batch, times) =>
-    sender ? enqueueBatch(sql, template, batch, times) : sql`SELECT WHERE false`,
+  enqueue: (template, emails, cause) =>
+    sender ? enqueueEmails(sql, template, emails, cause) : sql`SELECT WHERE false`,
+  enqueueBatch: (template, batches, cause, times) =>
+    sender ? enqueueBatch(sql, template, batches, cause, times) : sql`SELECT WHERE false`,
   sent: () => sender?.sent ?? 0,
   count: () => countEmails(sql),
 })

@@ -8,11 +8,11 @@ import type { Outbox } from './outbox.ts'
 /**
  * Runs a change of who comes to these events, or of their seats. Enqueues an email to everybody who waited before the
  * change and has a seat after it. Locks the events: `change` sees everybody who has registered, and changes at the same
- * time follow one another, so that each of these people is told once.
+ * time follow one another, so that each of these people is told once. `cause` is the same as for `enqueueBatch`.
  */
 export async function changeSeats<Result> (
   sql: Sql, transaction: TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'> | undefined,
-  events: PendingQuery<Row[]>, change: () => Promise<Result>
+  { events, cause }: { events: PendingQuery<Row[]>, cause: string | null }, change: () => Promise<Result>
 ) {
   await transaction`SELECT FROM events WHERE id IN (${events}) ORDER BY id FOR UPDATE`
   const firsts = await transaction<{ event: string, since: string, id: string }[]>`
@@ -21,16 +21,19 @@ export async function changeSeats<Result> (
     WHERE events.id IN (${events}) AND capacity IS NOT NULL
   `
   const result = await change()
-  for (const { event, since, id } of outbox ? firsts : []) {
-    await transaction`${outbox!.enqueueBatch('seat', sql`
+  if (outbox && firsts.length > 0) {
+    await transaction`${outbox.enqueueBatch('seat', sql`
       SELECT
-        NULL AS key, ${event}::uuid AS event_id, jsonb_build_object('event', ${event}::uuid) AS data,
+        events.id::text AS key, events.id AS event_id, jsonb_build_object('event', events.id) AS data,
         ARRAY(
-          SELECT user_id FROM (${seatsOf(sql, sql`${event}::uuid`)}) AS seats
-          WHERE state = 'seated' AND (since, id) >= (${since}::text::timestamptz, ${id}::uuid) ORDER BY since, id
+          SELECT user_id FROM (${seatsOf(sql, sql`events.id`)}) AS seats
+          WHERE state = 'seated' AND (seats.since, seats.id) >= (first.since::timestamptz, first.id)
+          ORDER BY seats.since, seats.id
         ) AS user_ids
-      FROM events ${withDetails(sql)} WHERE events.id = ${event} AND ${runsUntil(sql)} > now()
-    `)}`
+      FROM jsonb_to_recordset(${JSON.stringify(firsts)}::text::jsonb) AS first (event uuid, since text, id uuid)
+        JOIN events ON events.id = first.event ${withDetails(sql)}
+      WHERE ${runsUntil(sql)} > now()
+    `, cause)}`
   }
   return result
 }

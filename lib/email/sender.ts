@@ -141,10 +141,10 @@ export class Sender {
     const { account, bulk, batch, reminder } = await findWork(this.#shortSql, REMINDER_HOURS)
     // Batches are written every other turn. Otherwise, a new password would wait until the reminders of all events are
     // written, at 20 events per second.
-    this.#hasWritten = !this.#hasWritten && (reminder || (batch && !bulk && this.#countBulk() === 0))
+    this.#hasWritten = !this.#hasWritten && (reminder || batch)
     if (this.#hasWritten) {
       if (reminder) await writeReminders(this.#sql, REMINDER_HOURS)
-      else await writeEmails(this.#sql)
+      if (batch) await writeEmails(this.#sql)
       return
     }
     const canSend = (account || bulk) && this.#sending.size < SENDING.all && this.#isUp()

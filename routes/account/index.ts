@@ -33,7 +33,9 @@ const account: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error erasing account', transaction: true },
   }, async request => {
     const { id } = request.params
-    const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, { keepsAdmin: true, outbox: app.outbox })
+    const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, {
+      keepsAdmin: true, outbox: app.outbox, cause: request.user.id,
+    })
     if (!erasure) throw new HttpError(404, 'User not found')
     audit(request, 'user-deleted', { user: id })
     const { publishedBlogs, keptPictures } = erasure

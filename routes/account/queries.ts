@@ -54,7 +54,7 @@ export function resetPassword (
         DELETE FROM rate_limits
         WHERE name = 'failed-sign-ins-for-account' AND key = (SELECT concat(email, ' ', ${network}::text) FROM changed)
       ), emailed AS (
-        ${outbox.enqueue('password-changed', emailTo(sql, sql`SELECT id FROM changed`))}
+        ${outbox.enqueue('password-changed', emailTo(sql, sql`SELECT id FROM changed`), network)}
       )
       SELECT id, email_verified_at IS NOT NULL AS "wasVerified" FROM account JOIN redeemed USING (id)
     `

@@ -127,7 +127,8 @@ export function setDetails (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
   { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
-  return sql.begin(transaction => changeSeats(sql, transaction, outbox, sql`SELECT ${id}::uuid`, async () => {
+  const seats = { events: sql`SELECT ${id}::uuid`, cause: user.id }
+  return sql.begin(transaction => changeSeats(sql, transaction, outbox, seats, async () => {
     await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
     const [known] = await transaction<[Known]>`
       SELECT
@@ -165,7 +166,7 @@ export function setDetails (
           ${registeredFor(sql, sql`events.id`)} AS user_ids
         FROM changed AS events ${withDetails(sql)}
         WHERE greatest(${known.until}::text::timestamptz, ${runsUntil(sql)}) > now()
-      `, CHANGES)}
+      `, user.id, CHANGES)}
     `
     const [{ event }] = await transaction<[{ event: ManagedEvent }]>`${managedEvent(sql, user, id)}`
     return event
@@ -224,7 +225,7 @@ export function removeSeat (
     await transaction`
       SELECT FROM users WHERE id = (SELECT user_id FROM event_registrations WHERE id = ${registrationId}) FOR KEY SHARE
     `
-    await changeSeats(sql, transaction, outbox, sql`SELECT ${id}::uuid`, async () => {
+    await changeSeats(sql, transaction, outbox, { events: sql`SELECT ${id}::uuid`, cause: user.id }, async () => {
       await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
       const [removed] = await transaction`
         WITH registrations AS (
@@ -233,7 +234,7 @@ export function removeSeat (
           SELECT user_id, jsonb_build_object('event', ${cancelledEvent(sql, 0)}) AS data, registrations.id::text AS key
           FROM registrations JOIN events ON events.id = event_id JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
           WHERE ${runsUntil(sql)} > now()
-        `)})
+        `, user.id)})
         SELECT id FROM registrations
       `
       if (!removed) throw new HttpError(404, 'Registration not found')

@@ -77,7 +77,9 @@ export async function signInWithIdentity (
       ), revoked AS (
         ${revokeTokens(sql, sql`SELECT id FROM linked WHERE reclaimed`)}
       ), emailed AS (
-        ${enqueueEmails(sql, 'account-linked', emailTo(sql, sql`SELECT id FROM linked WHERE reclaimed`))}
+        ${enqueueEmails(
+          sql, 'account-linked', emailTo(sql, sql`SELECT id FROM linked WHERE reclaimed`), sql`user_id::text`
+        )}
       ), created AS (
         INSERT INTO users (email, password, idp_id, avatar, first_name, last_name, email_verified_at)
         SELECT ${email}, ${PLACEHOLDER}, ${id}, ${avatar}, ${firstName}, ${lastName}, now()

@@ -94,7 +94,9 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { title, content, imageUrl, status } = request.body
     const changes = { title, content, imageUrl, status }
-    const blog = await updateBlog(app.sql, app.outbox, picturesUrl(app.config, request), request.params.id, changes)
+    const blog = await updateBlog(app.sql, app.outbox, picturesUrl(app.config, request), {
+      id: request.params.id, adminId: request.user.id, changes,
+    })
     audit(request, 'blog-moderated', { target: blog.id, status: blog.status, fields: changedFields(changes) })
     return { blog }
   })
@@ -126,7 +128,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   })
 
   async function moderate (request: FastifyRequest & { params: { id: string } }, status: 'PUBLISHED' | 'ARCHIVED') {
-    const blog = await setBlogStatus(app.sql, app.outbox, request.params.id, status)
+    const blog = await setBlogStatus(app.sql, app.outbox, { id: request.params.id, adminId: request.user.id, status })
     audit(request, 'blog-moderated', { target: blog.id, status })
     return blog
   }

@@ -99,8 +99,9 @@ export async function insertBlog (
 
 /** Changes the given fields. Enqueues an email to the author about a new status. */
 export async function updateBlog (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, picturesUrl: string | null, id: string,
-  { title, content, imageUrl, status }: Static<typeof update.body>
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, picturesUrl: string | null,
+  { id, adminId, changes: { title, content, imageUrl, status } }:
+  { id: string, adminId: string, changes: Static<typeof update.body> }
 ) {
   return expectOne(await sql<BlogWithAuthor[]>`
     WITH before AS (${lockBlog(sql, id)}), changed AS (
@@ -111,17 +112,20 @@ export async function updateBlog (
         status = coalesce(${status ?? null}, blogs.status)
       FROM before WHERE blogs.id = before.id
       RETURNING blogs.*
-    ), emailed AS (${enqueueDecision(sql, outbox)})
+    ), emailed AS (${enqueueDecision(sql, outbox, adminId)})
     SELECT ${columns(sql)}, ${authorColumn(sql, picturesUrl)} FROM changed AS blogs JOIN users ON users.id = author_id
   `)
 }
 
 /** Changes the status. Enqueues an email to the author. */
-export async function setBlogStatus (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, id: string, status: Blog['status']) {
+export async function setBlogStatus (
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>,
+  { id, adminId, status }: { id: string, adminId: string, status: Blog['status'] }
+) {
   return expectOne(await sql<Blog[]>`
     WITH before AS (${lockBlog(sql, id)}), changed AS (
       UPDATE blogs SET status = ${status} FROM before WHERE blogs.id = before.id RETURNING blogs.*
-    ), emailed AS (${enqueueDecision(sql, outbox)})
+    ), emailed AS (${enqueueDecision(sql, outbox, adminId)})
     SELECT ${columns(sql)} FROM changed AS blogs
   `)
 }
@@ -139,11 +143,13 @@ const lockBlog = (sql: Sql, id: string) => sql`
 `
 
 /** SQL statement that enqueues an email to the author if the status differs between `before` and `changed`. */
-const enqueueDecision = (sql: Sql, outbox: Pick<Outbox, 'enqueue'>) => outbox.enqueue('blog-decision', sql`
+const enqueueDecision = (
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, adminId: string
+) => outbox.enqueue('blog-decision', sql`
   SELECT author_id AS user_id, jsonb_build_object('blog', changed.id, 'status', changed.status) AS data, NULL AS key
   FROM changed JOIN before ON before.status <> changed.status
   WHERE changed.status IN ('PUBLISHED', 'ARCHIVED')
-`)
+`, adminId)
 
 export async function deleteBlog (sql: Sql, id: string) {
   expectOne(await sql`DELETE FROM blogs WHERE id = ${id} RETURNING id`)

@@ -100,7 +100,7 @@ export function updateEvent (
           JOIN clubs ON clubs.id = events.club_id
           ${withDetails(sql)}
         WHERE greatest(${runsUntil(sql)}, ${runsUntil(sql, sql`changed.date`)}) > now()
-      `, CHANGES)})
+      `, user.id, CHANGES)})
       SELECT allowed, (
         SELECT row_to_json(event)
         FROM (SELECT ${eventColumns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
@@ -139,7 +139,7 @@ export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, use
           ARRAY(SELECT user_id FROM registrations WHERE ${comes(sql)}) AS user_ids
         FROM target AS events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
         WHERE allowed AND ${runsUntil(sql)} > now()
-      `)})
+      `, user.id)})
       SELECT allowed FROM target
     `
     return outcome
@@ -163,7 +163,7 @@ export async function insertRegistration (
       RETURNING *
     ), emailed AS (${outbox.enqueue('registration', sql`
       SELECT user_id, jsonb_build_object('event', event_id) AS data, id::text AS key FROM registrations
-    `)})
+    `, userId)})
     SELECT ${registrationColumns(sql)}, ${registrationDetails(sql)}
     FROM registrations
       JOIN events ON events.id = event_id

@@ -96,7 +96,9 @@ const me: FastifyPluginAsyncTypebox = async app => {
     // Tokens of accounts without a password come from the identity provider.
     if (account.password !== PLACEHOLDER) await assertPassword(request, account, request.body.currentPassword ?? '')
     else if (issuedAt < Date.now() / 1000 - FRESH_SECONDS) throw new HttpError(401, schemas.SIGN_IN_AGAIN)
-    const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, { keepsAdmin: true, outbox: app.outbox })
+    const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, {
+      keepsAdmin: true, outbox: app.outbox, cause: request.network,
+    })
     // Another request may have deleted the account since.
     if (!erasure) throw new HttpError(401, 'Unauthorized')
     audit(request, 'user-deleted', { user: id })

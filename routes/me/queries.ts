@@ -87,7 +87,7 @@ export async function changePassword (
       ${revokeTokens(sql, sql`SELECT id FROM changed`)}
     ), emailed AS (${outbox.enqueue('password-changed', emailTo(sql, sql`
       SELECT id FROM changed WHERE email_verified_at IS NOT NULL
-    `))})
+    `), id)})
     SELECT id, role, epoch FROM changed JOIN revoked ON user_id = id
   `
   return user
@@ -220,7 +220,7 @@ export async function insertMessage (
         NULL AS key, jsonb_build_object('message', id) AS data, NULL::uuid AS event_id,
         ${comingTo(sql, sql`message.event_id`)} AS user_ids
       FROM message
-    `)})
+    `, user.id)})
     SELECT id FROM message
   `
   return count > 0

@@ -31,7 +31,9 @@ const users: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { firstName, lastName, email, clubId } = request.body
     const changes = { firstName, lastName, email, clubId }
-    const user = await updateUser(app.sql, app.outbox, picturesUrl(app.config, request), request.params.id, changes)
+    const user = await updateUser(app.sql, app.outbox, picturesUrl(app.config, request), {
+      id: request.params.id, adminId: request.user.id, changes,
+    })
     if (!user) throw new HttpError(404, 'User not found')
     audit(request, 'user-changed', { user: user.id, fields: changedFields(changes) })
     if (clubId !== undefined) audit(request, 'membership-changed', { user: user.id, club: clubId })

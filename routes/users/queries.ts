@@ -76,8 +76,9 @@ export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> =>
  * verify the new address and, if the old address was verified, an email to the old address.
  */
 export async function updateUser (
-  sql: Sql, outbox: Pick<Outbox, 'canLink' | 'enqueue'>, picturesUrl: string | null, id: string,
-  { firstName, lastName, email, clubId }: Static<typeof update.body>
+  sql: Sql, outbox: Pick<Outbox, 'canLink' | 'enqueue'>, picturesUrl: string | null,
+  { id, adminId, changes: { firstName, lastName, email, clubId } }:
+  { id: string, adminId: string, changes: Static<typeof update.body> }
 ) {
   const [user] = await sql<FullUser[]>`
     WITH before AS (
@@ -92,11 +93,11 @@ export async function updateUser (
       RETURNING users.*
     ), verification AS (${outbox.enqueue('email-verification', emailTo(sql, sql`
       SELECT id FROM changed JOIN before USING (id) WHERE changed.email <> before.email AND ${outbox.canLink}
-    `))}), notice AS (${outbox.enqueue('email-changed', sql`
+    `), adminId)}), notice AS (${outbox.enqueue('email-changed', sql`
       SELECT id AS user_id, jsonb_build_object('to', before.email) AS data, NULL AS key
       FROM changed JOIN before USING (id)
       WHERE changed.email <> before.email AND before.email_verified_at IS NOT NULL
-    `)})
+    `, adminId)})
     SELECT ${allColumns(sql, picturesUrl)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
   `
   return user

@@ -25,7 +25,7 @@ async function buildWithRoute (t: Test, variables: NodeJS.Dict<string>) {
     }, async ({ user }) => ({
       emails: (await app.outbox.enqueue('test', app.sql`
         SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${user.id}
-      `)).length,
+      `, user.id)).length,
     }))
   })
   await app.ready()
@@ -42,7 +42,7 @@ t.test('Without SMTP_URL, an operation that needs email responds with 501', asyn
   t.equal(line, 'Email is not configured. Operations that need email respond with 501. Set SMTP_URL.')
   t.strictSame(others, [])
   t.equal(app.outbox.isConfigured, false)
-  t.equal((await app.outbox.enqueue('test', app.sql`SELECT 1`)).length, 0)
+  t.equal((await app.outbox.enqueue('test', app.sql`SELECT 1`, null)).length, 0)
   t.equal(app.outbox.sent(), 0)
 })
 

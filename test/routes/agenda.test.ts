@@ -26,7 +26,8 @@ const soon = (hours: number) => new Date(Math.ceil(Date.now() / HOUR + hours) * 
 
 const club = await insert(app, 'clubs', { name: 'Chess' })
 const head = await person(app, 'CLUB_HEAD', { club_id: club })
-const people = await Promise.all(Array.from({ length: 8 }, () => person(app)))
+const people = await Promise.all(Array.from({ length: 8 }, () =>
+  person(app, 'STUDENT', { email_verified_at: new Date() })))
 const [ada, bob, cleo, dan] = people as [Person, Person, Person, Person]
 
 const addEvent = (date = soon(48), fields: object = {}) => insert(app, 'events', { date, club_id: club, ...fields })

@@ -36,7 +36,8 @@ export function setComing (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
   { userId, eventId, coming }: { userId: string, eventId: string, coming: boolean }
 ) {
-  return sql.begin(transaction => changeSeats(sql, transaction, outbox, sql`SELECT ${eventId}::uuid`, async () => {
+  const seats = { events: sql`SELECT ${eventId}::uuid`, cause: userId }
+  return sql.begin(transaction => changeSeats(sql, transaction, outbox, seats, async () => {
     await transaction`
       INSERT INTO event_answers (registration_id, event_id, since)
       SELECT id, event_id, CASE WHEN ${coming} THEN end_of_line(event_id) END

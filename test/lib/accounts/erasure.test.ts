@@ -55,7 +55,7 @@ async function addActivePerson (role: typeof ROLES[number] = 'STUDENT') {
   await ada.inject('PUT', '/me/notifications', { notifications: { eventReminder: false } })
   await sql`${enqueueEmails(sql, 'password-changed', sql`
     SELECT ${ada.id}::uuid AS user_id, '{}'::jsonb AS data, NULL AS key
-  `)}`
+  `, ada.id)}`
   await sql`INSERT INTO account_tokens VALUES (${ada.id}, 'password', ${ada.id}, now() + interval '1 hour')`
   await inject(app, 'POST', '/auth/login', { email: ada.email, password: 'wrong' })
   return { ...ada, words: [ada.email, firstName!, lastName!] }

@@ -108,7 +108,8 @@ t.test('A name cannot forge a line, nor send the terminal an escape sequence', a
 })
 
 t.test('erase tells who gets the seat of the erased person', async t => {
-  const [admin, ada, bob] = [await person(app, 'ADMIN'), await person(app), await person(app)]
+  const [admin, ada] = [await person(app, 'ADMIN'), await person(app)]
+  const bob = await person(app, 'STUDENT', { email_verified_at: new Date() })
   const event = await insert(app, 'events', {
     date: new Date(Date.now() + 86_400_000), club_id: await insert(app, 'clubs'),
   })

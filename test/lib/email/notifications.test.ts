@@ -57,9 +57,13 @@ async function skipWaiting () {
 /** Batches that are not written yet. */
 const waiting = async () => (await sql`SELECT FROM email_batches WHERE due_at <> 'infinity'`).length
 
-/** Writes the emails of all batches. */
+/** Writes the emails of all batches, as if the emails before were being sent. */
 async function writeAllEmails () {
-  while (await waiting() > 0) await writeEmails(sql)
+  while (await waiting() > 0) {
+    await sql`UPDATE emails SET due_at = now() + interval '1 hour' WHERE status = 'pending'`
+    await writeEmails(sql)
+  }
+  await sql`UPDATE emails SET due_at = now() WHERE status = 'pending'`
 }
 
 /** Sends everything that is in the outbox. Returns the emails, sorted by their address and subject. */
@@ -798,9 +802,11 @@ async function makeBatch (people: number) {
       SELECT
         'a key' AS key, '{"event": "a key"}'::jsonb AS data, NULL::uuid AS event_id,
         ARRAY(SELECT id FROM users WHERE email LIKE '%@many.example.org' ORDER BY id) AS user_ids
-    `, times),
+    `, null, times),
     /** Writes the next emails, without the wait. Returns how many there are in all. */
     async write () {
+      // The emails before are being sent.
+      await sql`UPDATE emails SET due_at = now() + interval '1 hour' WHERE status = 'pending'`
       // Times have milliseconds: now() may be rounded up.
       await sql`UPDATE email_batches SET due_at = now() - interval '1 s' WHERE due_at <> 'infinity'`
       await writeEmails(sql)
@@ -840,7 +846,8 @@ t.test('A change between two parts of a batch is sent to users who have their em
   `
   await enqueue()
   t.equal(await wait(), 900)
-  t.strictSame([await write(), await write()], [601, 701], 'others are told it in the email that waits')
+  await write()
+  t.equal(await write(), 701, 'others are told it in the email that waits')
   t.equal((await sql`SELECT FROM emails WHERE user_id = ${sent!.user_id}`).length, 2)
 })
 
@@ -861,7 +868,7 @@ t.test('A change does not wait for a sender that waits for an erasure', async t 
   const ada = await member()
   const enqueue = (sql: Sql) => enqueueBatch(sql, 'event-message', sql`
     SELECT 'a key' AS key, '{}'::jsonb AS data, NULL::uuid AS event_id, ARRAY[${ada.id}::uuid] AS user_ids
-  `, { delaySeconds: -1 })
+  `, null, { delaySeconds: -1 })
   await enqueue(sql)
   const { written } = await sql.begin(async erasure => {
     await erasure`SELECT FROM users WHERE id = ${ada.id} FOR UPDATE`

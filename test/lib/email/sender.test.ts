@@ -62,7 +62,7 @@ async function enqueue (userId: string, template = 'test', data = {}, key: strin
   await sleep(2)
   return enqueueEmails(sql, template as 'test', sql`
     SELECT ${userId}::uuid AS user_id, ${sql.json(data)}::jsonb AS data, ${key}::text AS key
-  `)
+  `, null)
 }
 
 async function until (holds: () => unknown) {
@@ -164,7 +164,7 @@ t.test('Bulk emails go out at MAIL_RATE, no slower and no faster', async t => {
     await enqueueEmails(sql, 'news' as 'test', sql`
       SELECT ${id}::uuid AS user_id, '{"title": "News"}'::jsonb AS data, NULL AS key
       FROM generate_series(1, ${count}::integer)
-    `)
+    `, null)
     // When each turn has begun, with one look at what there is to send.
     const turns: number[] = []
     const shortSql = new Proxy(app.database.shortSql, {
@@ -576,7 +576,7 @@ t.test('In development emails are files', async t => {
   const ada = await person(service)
   const enqueued = await service.outbox.enqueue('test', service.sql`
     SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${ada.id}
-  `)
+  `, null)
   t.equal(enqueued.length, 1)
   await until(() => service.outbox.sent() === 1)
   const files = await readdir(join(DATA_DIR, 'mail'))
