@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { parse } from 'yaml'
 
+import { ACCOUNT } from '../fixtures.ts'
 import { bearer, build, createDatabase, inject, insert, MAIL, person, readOnly, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
@@ -233,7 +234,9 @@ t.test('Pictures are counted with their bytes', async t => {
 t.test('Every metric on the dashboard exists, with its labels', async t => {
   for (let time = 0; time < 3; time++) await inject(app, 'GET', '/clubs')
   await inject(app, 'POST', '/auth/login', { email: 'ada@example.org', password: 'wrong' })
-  const samples = Object.keys(await scrape(app))
+  const failing = await build(t, { ...measured, DATABASE_URL: readOnly(DATABASE_URL) })
+  await inject(failing, 'POST', '/auth/register', ACCOUNT)
+  const samples = Object.keys({ ...await scrape(app), ...await scrape(failing) })
   const { panels } = JSON.parse(await readFile('examples/grafana-dashboard.json', 'utf8')) as {
     panels: { title: string, targets: { expr: string }[] }[]
   }
