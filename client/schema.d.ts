@@ -5048,7 +5048,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Atom (RFC 4287). The content of a post is plain text, even if it looks like HTML. It is cut at 4,000 characters. */
+            /** @description Atom (RFC 4287). The content is HTML with the paragraphs of the post, cut at 4,000 characters. */
             200: {
                 headers: {
                     /** @description Identifies this version. Send it back as `If-None-Match`. */
@@ -6254,6 +6254,18 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         message: "Registration not found";
+                    };
+                };
+            };
+            /** @description `The event is over` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "The event is over";
                     };
                 };
             };

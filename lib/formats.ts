@@ -140,7 +140,19 @@ export function printable (text: string) {
   return text.replace(/\r\n?|[\u2028\u2029]/g, '\n').replace(/[^\P{Cc}\t\n]|[\uFFFE\uFFFF]/gu, '')
 }
 
+/** The paragraphs of a text, as lines. An empty line ends a paragraph. */
+export function paragraphsOf (text: string) {
+  return printable(text).split(/\n\s*\n/).filter(part => part.trim()).map(part => part.trim().split('\n'))
+}
+
 /** Prepares text for one line. */
 export function printableLine (text: string) {
   return printable(text).replace(/\s+/g, ' ').trim()
+}
+
+const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+
+/** Escapes text for HTML, on one line. */
+export function escapeHtml (text: string) {
+  return printableLine(text).replace(/[&<>"']/g, character => ENTITIES[character]!)
 }

@@ -1,4 +1,4 @@
-import type { TransactionSql } from 'postgres'
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 import { eventColumns, excerpt, registrationCount } from '../database/columns.ts'
@@ -58,9 +58,9 @@ export const agendaColumns = (sql: Sql) => sql`
 `
 
 /** An event with its club for calendars, see icalendar.ts. Needs `clubs` and `withDetails`. */
-export const calendarColumns = (sql: Sql) => sql`
+export const calendarColumns = (sql: Sql, updatedAt = sql`events.updated_at`) => sql`
   events.id, title, ${excerpt(sql, sql`events.description`)} AS description, iso8601(date) AS date,
-  iso8601(events.created_at) AS "createdAt", iso8601(events.updated_at) AS "updatedAt", clubs.name AS club, sequence,
+  iso8601(events.created_at) AS "createdAt", iso8601(${updatedAt}) AS "updatedAt", clubs.name AS club, sequence,
   iso8601(${endOf(sql)}) AS "endsAt", place
 `
 
@@ -68,8 +68,17 @@ export const calendarColumns = (sql: Sql) => sql`
 export const knownEvent = (sql: Sql) => sql`
   jsonb_build_object(
     'title', events.title, 'date', iso8601(events.date), 'clubId', events.club_id, 'club', clubs.name,
-    'endsAt', iso8601(${endOf(sql)}), 'place', place
+    'endsAt', iso8601(${endOf(sql)}), 'place', place, 'onlineUrl', online_url
   )
+`
+
+/**
+ * SQL query: what users of a waiting or recent change email knew before the change, with the columns `user_id` and
+ * `known` (jsonb). An email that cancels an event names the date that its recipient knows.
+ */
+export const knownBefore = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>) => sql`
+  SELECT unnest(user_ids) AS user_id, data -> 'known' AS known FROM email_batches
+  WHERE template = 'event-changed' AND key = ${eventId}::text
 `
 
 /**

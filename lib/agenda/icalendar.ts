@@ -12,11 +12,13 @@ export interface CalendarEvent {
   createdAt: string
   updatedAt: string
   club: string
-  /** Number of changes of title, date, end, place or club. */
+  /** Number of changes of title, date, end, place, online link or club. */
   sequence: number
   /** Missing in emails of versions before 1.1. */
   endsAt?: string | null
   place?: string | null
+  /** Where the event is online. Only for people with a seat. */
+  onlineUrl?: string | null
   /** Whether the owner of the calendar waits for a seat. */
   isWaiting?: boolean
 }
@@ -60,17 +62,23 @@ export const calendarEvent = (
   ['sequence', {}, 'integer', event.sequence],
   ...status ? [['status', {}, 'text', status]] : [],
   ['dtstamp', {}, 'date-time', toSeconds(stamp)],
-  ['last-modified', {}, 'date-time', toSeconds(event.updatedAt)],
+  // Some apps keep the entry that they have unless this is later.
+  ['last-modified', {}, 'date-time', toSeconds(stamp)],
   ['created', {}, 'date-time', toSeconds(event.createdAt)],
   ['dtstart', {}, 'date-time', toSeconds(event.date)],
   event.endsAt ? ['dtend', {}, 'date-time', toSeconds(event.endsAt)] : ['duration', {}, 'duration', DURATION],
   ['summary', {}, 'text', printableLine(event.title)],
   ...event.place ? [['location', {}, 'text', printableLine(event.place)]] : [],
-  ...event.description === undefined ? [] : [['description', {}, 'text', printable(event.description)]],
+  ...event.description === undefined ? [] : [['description', {}, 'text', printable(describe(event))]],
+  // RFC 7986. Many apps show neither this nor the URL, so the description also begins with the link.
+  ...event.onlineUrl ? [['conference', {}, 'uri', event.onlineUrl]] : [],
   // The name of the club. The format requires an address, but a person's email address must not appear here.
   ['organizer', { cn: printableLine(event.club) }, 'cal-address', 'invalid:nomail'],
   ...pages ? [['url', {}, 'uri', `${pages}/${event.id}`]] : [],
 ], []]
+
+const describe = ({ description, onlineUrl }: CalendarEvent) =>
+  onlineUrl ? `Join online: ${onlineUrl}\n\n${description}` : description!
 
 /** Creates a calendar for an email (RFC 5546) that adds, changes or removes an event in the reader's calendar. */
 export function writeInvitation (event: CalendarEvent, method: CalendarMethod, pages: string | undefined) {

@@ -19,7 +19,7 @@ export interface Seat {
 }
 
 /** SQL: since when a person is in line; null if the person does not come. Needs `registrations` and `answers`. */
-const inLineSince = (sql: Sql | TransactionSql) => sql`
+export const inLineSince = (sql: Sql | TransactionSql) => sql`
   CASE WHEN answers.registration_id IS NULL THEN registrations.registered_at ELSE answers.since END
 `
 

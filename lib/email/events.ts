@@ -1,7 +1,10 @@
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
+
 import { calendarColumns, withDetails } from '../agenda/details.ts'
 import { type CalendarEvent, type CalendarMethod, writeInvitation } from '../agenda/icalendar.ts'
-import { placeInLine, type Seat, withSeat } from '../agenda/seats.ts'
-import type { ClaimedEmail, Content, Context } from './message.ts'
+import { placeInLine, type Seat, type SeatState, withSeat } from '../agenda/seats.ts'
+import type { Sql } from '../database/client.ts'
+import { type ClaimedEmail, type Content, type Context, type Paragraph, sentence } from './message.ts'
 
 /** An event that an email is about. */
 export interface EmailedEvent extends CalendarEvent {
@@ -23,23 +26,43 @@ export interface KnownEvent {
   /** Missing in emails of versions before 1.1. */
   endsAt?: string | null
   place?: string | null
+  /** Missing in emails of versions before 1.1, and in emails to users without a seat. */
+  onlineUrl?: string | null
+  seat?: ToldSeat
+}
+
+/** The seat that an email told. */
+interface ToldSeat {
+  state: SeatState
+  placeInLine: string | null
 }
 
 /** Picks the fields of an event that an email announces. */
-export const announcedOf = ({ title, date, clubId, club, endsAt, place }: EmailedEvent): KnownEvent =>
-  ({ title, date, clubId, club, endsAt, place })
+export const announcedOf = (event: EmailedEvent): KnownEvent => {
+  const { title, date, clubId, club, endsAt, place, onlineUrl, seat: { state }, placeInLine } = event
+  return { title, date, clubId, club, endsAt, place, onlineUrl, seat: { state, placeInLine } }
+}
 
 /**
- * Returns the event as the user's previous email announced it; `undefined` without one, or if its sender was killed.
+ * SQL query: what the last email about an event told a user, as jsonb; no row without an email. Ignores emails that are
+ * being sent, and those whose sender was killed, because they may not have arrived.
  */
+export const lastAnnounced = (
+  sql: Sql | TransactionSql, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>, but: string | null = null
+) => sql`
+  SELECT data -> 'announced' AS announced FROM emails
+  WHERE user_id = ${userId} AND template IN ('registration', 'seat', 'event-changed', 'event-reminder')
+    AND data ->> 'event' = ${eventId}::text
+    AND status IN ('pending', 'sent') AND data -> 'announced' IS NOT NULL AND id IS DISTINCT FROM ${but}
+  ORDER BY claimed_at DESC LIMIT 1
+`
+
+/** Returns the event as the user's previous email announced it; `undefined` without one. */
 export async function findAnnounced (
   { sql }: Pick<Context, 'sql'>, { id, userId }: Pick<ClaimedEmail, 'id' | 'userId'>, eventId: string
 ) {
-  const [last] = await sql<{ announced: KnownEvent | null }[]>`
-    SELECT data -> 'announced' AS announced FROM emails
-    WHERE user_id = ${userId} AND template IN ('registration', 'event-changed') AND data ->> 'event' = ${eventId}
-      AND status IN ('pending', 'sent') AND claimed_at IS NOT NULL AND id <> ${id}
-    ORDER BY claimed_at DESC LIMIT 1
+  const [last] = await sql<{ announced: KnownEvent }[]>`
+    ${lastAnnounced(sql, sql`${userId}`, sql`${eventId}`, id)}
   `
   return last?.announced
 }
@@ -50,6 +73,7 @@ export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string
     SELECT
       ${calendarColumns(sql)}, registrations.id AS "registrationId", events.club_id AS "clubId",
       capacity IS NOT NULL AS "isLimited", seat, seat ->> 'state' = 'waiting' AS "isWaiting",
+      online_url AS "onlineUrl",
       ${placeInLine(sql, sql`${userId}`, sql`${eventId}`)} AS "placeInLine"
     FROM event_registrations AS registrations
       JOIN events ON events.id = registrations.event_id
@@ -58,6 +82,8 @@ export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string
       ${withSeat(sql)}
     WHERE user_id = ${userId} AND events.id = ${eventId}
   `
+  // Only people with a seat see the link.
+  if (event && event.seat.state !== 'seated') delete event.onlineUrl
   return event
 }
 
@@ -69,7 +95,7 @@ export function calendarOf (
 }
 
 /** A link to the page of an event, if the app is known. */
-export const linkTo = ({ id }: CalendarEvent, { config: { FRONTEND_URL: [frontend] } }: Context) =>
+export const linkTo = ({ id }: Pick<CalendarEvent, 'id'>, { config: { FRONTEND_URL: [frontend] } }: Context) =>
   frontend ? [{ text: 'Open the page of the event', href: `${frontend}/events/${id}` }] : []
 
 const ORDINALS = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth']
@@ -81,25 +107,14 @@ export function ordinal (position: number) {
   return ORDINALS[position - 1] ?? `${position}${suffix}`
 }
 
+/** Where an event is. The link is only for people with a seat. */
+export const whereToGo = ({ place, onlineUrl }: Pick<KnownEvent, 'place' | 'onlineUrl'>): Paragraph[] => [
+  ...place ? [sentence`Place: ${place}.`] : [],
+  ...onlineUrl ? [{ text: 'Join online', href: onlineUrl }] : [],
+]
+
 /** Says whether the user has a seat. Nothing if the number of seats is not limited. */
 export function describeSeat ({ isLimited, seat }: EmailedEvent) {
   if (seat.state === 'waiting') return [`You do not have a seat yet: you are ${ordinal(seat.position!)} in line.`]
   return isLimited ? ['You have a seat.'] : []
-}
-
-/** The seat that the confirmation of a registration told. */
-export interface ToldSeat {
-  state: string
-  placeInLine: string | null
-}
-
-/** Tells whether the confirmation of the registration said that the user has this seat. */
-export async function wasTold ({ sql }: Pick<Context, 'sql'>, userId: string, { id, placeInLine }: EmailedEvent) {
-  const seat = { state: 'seated', placeInLine } satisfies ToldSeat
-  const { count } = await sql`
-    SELECT FROM emails
-    WHERE user_id = ${userId} AND template = 'registration' AND data ->> 'event' = ${id}
-      AND data -> 'announced' -> 'seat' = ${JSON.stringify(seat)}::text::jsonb
-  `
-  return count > 0
 }

@@ -3,7 +3,7 @@ import type { SendMailOptions } from 'nodemailer'
 import type { CalendarMethod } from '../agenda/icalendar.ts'
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
-import { parseMailbox, printableLine } from '../formats.ts'
+import { escapeHtml, parseMailbox, printableLine } from '../formats.ts'
 
 /** An email that a sender has claimed. `data` is the value that the enqueuing statement wrote. */
 export interface ClaimedEmail<Data = any> {
@@ -18,8 +18,17 @@ export interface ClaimedEmail<Data = any> {
   createdAt: Date
 }
 
-/** A line of text, several lines, or a link with its text. */
-type Paragraph = string | string[] | { text: string, href: string }
+/** A sentence with texts that people wrote, see `sentence`. */
+interface Sentence { parts: readonly string[], written: string[] }
+
+/** A line of text, a sentence, lines that a person wrote, or a link with its text. */
+export type Paragraph = string | Sentence | string[] | { text: string, href: string }
+
+/**
+ * Template tag: a sentence whose values are texts that people wrote. Such a text may be Arabic or Hebrew. HTML isolates
+ * it, so that it does not change the order of the words around it.
+ */
+export const sentence = (parts: TemplateStringsArray, ...written: string[]): Sentence => ({ parts, written })
 
 /** The content of an email, unescaped. */
 export interface Content {
@@ -113,6 +122,22 @@ export function formatTime (time: Date, { MAIL_TIME_ZONE }: Config) {
 }
 
 /**
+ * Formats when an event is, with its end if it has one: `Saturday, 31 January 2026 at 10:30 CET until 12:00 CET`. Each
+ * time has its zone, because the clock may change in between.
+ */
+export function formatTimes ({ date, endsAt }: { date: string, endsAt?: string | null }, config: Config) {
+  const start = formatTime(new Date(date), config)
+  if (!endsAt) return start
+  const write = (time: string, options: Intl.DateTimeFormatOptions) =>
+    new Intl.DateTimeFormat('en-GB', { ...options, timeZone: config.MAIL_TIME_ZONE }).format(new Date(time))
+  const day = (time: string) => write(time, { dateStyle: 'short' })
+  const end = day(date) === day(endsAt)
+    ? write(endsAt, { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' })
+    : formatTime(new Date(endsAt), config)
+  return `${start} until ${end}`
+}
+
+/**
  * Prepares a name or subject for a header. Long text is cut because a line has at most 998 characters (RFC 5322,
  * § 2.1.1), and encoding a title of 1 MB takes 0.1 seconds.
  */
@@ -125,14 +150,12 @@ function headerText (text: string) {
 function toText ({ paragraphs, footer = [] }: Content) {
   const texts = (paragraphs: Paragraph[]) => paragraphs.map(paragraph => isLink(paragraph)
     ? `${printableLine(paragraph.text)}:\n${printableLine(paragraph.href)}\n`
-    : `${linesOf(paragraph).join('\n')}\n`).join('\n')
+    : `${textLinesOf(paragraph).join('\n')}\n`).join('\n')
   return texts(paragraphs) + (footer.length > 0 ? `\n-- \n${texts(footer)}` : '')
 }
 
 function toHtml ({ subject, paragraphs, footer = [] }: Content) {
-  const texts = (paragraphs: Paragraph[]) => paragraphs.map(paragraph => isLink(paragraph)
-    ? `<p><a href="${escapeHtml(paragraph.href)}">${escapeHtml(paragraph.text)}</a></p>\n`
-    : `<p>${linesOf(paragraph).map(escapeHtml).join('<br>\n')}</p>\n`).join('')
+  const texts = (paragraphs: Paragraph[]) => paragraphs.map(paragraph => `${toHtmlParagraph(paragraph)}\n`).join('')
   return `<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><title>${escapeHtml(subject)}</title></head>
@@ -144,10 +167,16 @@ ${texts(paragraphs)}${footer.length > 0 ? `<footer>\n${texts(footer)}</footer>\n
 
 const isLink = (paragraph: Paragraph) => typeof paragraph === 'object' && 'href' in paragraph
 
-const linesOf = (paragraph: string | string[]) => [paragraph].flat().map(printableLine)
+function textLinesOf (paragraph: string | Sentence | string[]) {
+  if (typeof paragraph === 'string') return [printableLine(paragraph)]
+  if (Array.isArray(paragraph)) return paragraph.map(printableLine)
+  return [printableLine(String.raw({ raw: paragraph.parts }, ...paragraph.written))]
+}
 
-const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-
-function escapeHtml (text: string) {
-  return printableLine(text).replace(/[&<>"']/g, character => ENTITIES[character]!)
+function toHtmlParagraph (paragraph: Paragraph) {
+  if (typeof paragraph === 'string') return `<p>${escapeHtml(paragraph)}</p>`
+  if (Array.isArray(paragraph)) return `<p dir="auto">${paragraph.map(escapeHtml).join('<br>\n')}</p>`
+  if (isLink(paragraph)) return `<p><a href="${escapeHtml(paragraph.href)}">${escapeHtml(paragraph.text)}</a></p>`
+  const written = paragraph.written.map(text => `<span dir="auto">${escapeHtml(text)}</span>`)
+  return `<p>${String.raw({ raw: paragraph.parts }, ...written)}</p>`
 }

@@ -2,9 +2,9 @@ import type { Static } from '@sinclair/typebox'
 
 import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import {
-  agendaColumns, cancelledEvent, knownEvent, runsUntil, withCounts, withDetails,
+  agendaColumns, cancelledEvent, knownBefore, knownEvent, runsUntil, withCounts, withDetails,
 } from '../../lib/agenda/details.ts'
-import { seatsOf } from '../../lib/agenda/seats.ts'
+import { comes, seatsOf } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
@@ -114,14 +114,15 @@ interface Known {
   until: string
   duration_ms: number | null
   place: string | null
+  online_url: string | null
   capacity: number | null
   event: object
 }
 
 /**
  * Changes the given details of an event, and returns the event. Throws an HttpError if the event is unknown, the user
- * may not manage it, or it would end before its start. Enqueues emails to attendees about a new end or place, and to
- * people who get a seat.
+ * may not manage it, or it would end before its start. Enqueues emails to attendees about a new end, place or online
+ * link, and to people who get a seat.
  */
 export function setDetails (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
@@ -132,7 +133,8 @@ export function setDetails (
     await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
     const [known] = await transaction<[Known]>`
       SELECT
-        date, ${runsUntil(sql)}::text AS until, duration_ms::float, place, capacity, ${knownEvent(sql)} AS event
+        date, ${runsUntil(sql)}::text AS until, duration_ms::float, place, online_url, capacity,
+        ${knownEvent(sql)} AS event
       FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
     `
     const { endsAt } = changes
@@ -142,6 +144,7 @@ export function setDetails (
       event_id: id,
     }
     const next = { ...known, ...columns }
+    const isNews = (['duration_ms', 'place', 'online_url'] as const).some(column => next[column] !== known[column])
     // Before the capacity changes, because `seatsOf` reads it.
     if (next.capacity !== known.capacity) {
       await transaction`
@@ -156,7 +159,7 @@ export function setDetails (
     await transaction`
       WITH changed AS (
         UPDATE events SET sequence = sequence + 1
-        WHERE id = ${id} AND ${next.duration_ms !== known.duration_ms || next.place !== known.place}
+        WHERE id = ${id} AND ${isNews}
         RETURNING *
       )
       ${outbox.enqueueBatch('event-changed', sql`
@@ -214,7 +217,7 @@ export function insertCopies (sql: Sql, user: User, id: string, dates: string[])
 
 /**
  * Deletes a registration. Throws an HttpError if it is unknown or the user may not manage its event. Enqueues an email
- * to the person, unless the event is over, and to the person who gets the seat.
+ * to the person, unless the event is over or they do not come, and to the person who gets the seat.
  */
 export function removeSeat (
   sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
@@ -231,9 +234,13 @@ export function removeSeat (
         WITH registrations AS (
           DELETE FROM event_registrations WHERE id = ${registrationId} AND event_id = ${id} RETURNING *
         ), emailed AS (${outbox.enqueue('seat-removed', sql`
-          SELECT user_id, jsonb_build_object('event', ${cancelledEvent(sql, 0)}) AS data, registrations.id::text AS key
+          SELECT
+            user_id, registrations.id::text AS key,
+            jsonb_strip_nulls(jsonb_build_object('known', known))
+              || jsonb_build_object('event', ${cancelledEvent(sql, 0)}) AS data
           FROM registrations JOIN events ON events.id = event_id JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
-          WHERE ${runsUntil(sql)} > now()
+            LEFT JOIN (${knownBefore(sql, sql`${id}`)}) AS before USING (user_id)
+          WHERE ${comes(sql)} AND (${runsUntil(sql)} > now() OR known IS NOT NULL)
         `, user.id)})
         SELECT id FROM registrations
       `

@@ -2,7 +2,7 @@ import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
 import { isManagedBy, type User } from '../../lib/accounts/permissions.ts'
-import { cancelledEvent, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
+import { cancelledEvent, knownBefore, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
 import { comes } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
@@ -12,6 +12,7 @@ import {
 } from '../../lib/database/columns.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
+import { tellSeats } from '../../lib/email/seats.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
 type Event = Static<typeof create.response[201]>['event']
@@ -69,7 +70,8 @@ export async function insertEvent (
 
 /**
  * Changes the given fields that are not empty. Returns whether the user is `allowed`, and if so the `event`;
- * `undefined` for an unknown event. Enqueues emails to attendees of an event that is not over.
+ * `undefined` for an unknown event. Enqueues emails to attendees of an event that is not over, and to people who got a
+ * seat while its date was in the past.
  */
 export function updateEvent (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
@@ -100,7 +102,10 @@ export function updateEvent (
           JOIN clubs ON clubs.id = events.club_id
           ${withDetails(sql)}
         WHERE greatest(${runsUntil(sql)}, ${runsUntil(sql, sql`changed.date`)}) > now()
-      `, user.id, CHANGES)})
+      `, user.id, CHANGES)}), promoted AS (${tellSeats(sql, outbox, sql`
+        SELECT events.id FROM target AS events JOIN changed ON changed.id = events.id ${withDetails(sql)}
+        WHERE ${runsUntil(sql)} <= now() AND ${runsUntil(sql, sql`changed.date`)} > now()
+      `, user.id)})
       SELECT allowed, (
         SELECT row_to_json(event)
         FROM (SELECT ${eventColumns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
@@ -135,10 +140,15 @@ export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, use
       ), emailed AS (${outbox.enqueueBatch('event-cancelled', sql`
         SELECT
           NULL AS key, NULL::uuid AS event_id,
-          jsonb_build_object('event', ${cancelledEvent(sql, 1)}) AS data,
-          ARRAY(SELECT user_id FROM registrations WHERE ${comes(sql)}) AS user_ids
-        FROM target AS events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
-        WHERE allowed AND ${runsUntil(sql)} > now()
+          jsonb_strip_nulls(jsonb_build_object('known', known))
+            || jsonb_build_object('event', ${cancelledEvent(sql, 1)}) AS data,
+          user_ids
+        FROM target AS events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} CROSS JOIN LATERAL (
+          SELECT known, array_agg(user_id) AS user_ids
+          FROM registrations LEFT JOIN (${knownBefore(sql, sql`${id}`)}) AS before USING (user_id)
+          WHERE ${comes(sql)} GROUP BY known
+        ) AS told
+        WHERE allowed AND (${runsUntil(sql)} > now() OR known IS NOT NULL)
       `, user.id)})
       SELECT allowed FROM target
     `

@@ -1,7 +1,7 @@
 import XMLBuilder from 'fast-xml-builder'
 
 import type { BodyFormat } from '../../lib/cache/index.ts'
-import { printable, printableLine } from '../../lib/formats.ts'
+import { escapeHtml, paragraphsOf, printableLine } from '../../lib/formats.ts'
 
 /** A post in a feed. */
 export interface FeedBlog {
@@ -62,8 +62,11 @@ const entry = ({ id, title, content, author, publishedAt, updatedAt }: FeedBlog,
   updated: updatedAt,
   author: { name: printableLine(author) },
   ...link && { link: attributes({ rel: 'alternate', href: `${link}/${id}` }) },
-  content: { ...attributes({ type: 'text' }), '#text': printable(content) },
+  content: { ...attributes({ type: 'html' }), '#text': paragraphsOf(content).map(toHtml).join('') },
 })
+
+/** A paragraph of plain text as HTML, which the feed escapes once more. A reader shows it as the app does. */
+const toHtml = (lines: string[]) => `<p dir="auto">${lines.map(escapeHtml).join('<br>')}</p>`
 
 const attributes = (values: Record<string, string>) =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [`${ATTRIBUTE}${name}`, value]))

@@ -12,10 +12,22 @@ export const icalendar = (link: string | undefined): BodyFormat<{ name: string }
   contentType: 'text/calendar; charset=utf-8',
   * write ({ name }, events) {
     yield writeComponent(namedCalendar(name)).slice(0, -END.trim().length)
-    for (const event of events) yield `${writeComponent(calendarEvent(event, link))}\r\n`
+    let isEmpty = true
+    for (const event of events) {
+      isEmpty = false
+      yield `${writeComponent(calendarEvent(event, link))}\r\n`
+    }
+    if (isEmpty) yield `${writeComponent(UTC)}\r\n`
     yield END
   },
 })
+
+/** A calendar has at least one component (RFC 5545, § 3.6). People do not see a time zone. */
+const UTC = ['vtimezone', [['tzid', {}, 'text', 'UTC']], [['standard', [
+  ['dtstart', {}, 'date-time', '1970-01-01T00:00:00'],
+  ['tzoffsetfrom', {}, 'utc-offset', '+00:00'],
+  ['tzoffsetto', {}, 'utc-offset', '+00:00'],
+], []]]]
 
 const namedCalendar = (name: string) => calendar([
   // RFC 7986, and the earlier properties of common apps.

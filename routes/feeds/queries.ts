@@ -1,6 +1,6 @@
 import { calendarColumns, withDetails } from '../../lib/agenda/details.ts'
 import type { CalendarEvent } from '../../lib/agenda/icalendar.ts'
-import { withSeat } from '../../lib/agenda/seats.ts'
+import { inLineSince, withAnswers, withSeat } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { excerpt, untrimmedName } from '../../lib/database/columns.ts'
@@ -47,17 +47,29 @@ export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: st
   format: icalendar(link),
 })
 
+/**
+ * SQL: when an event, or the seat of a registration, last changed. When a person got a seat is not stored. A second
+ * later than while the person waited is enough: an app updates an entry whose time is later.
+ */
+const entryUpdatedAt = (sql: Sql) => sql`
+  greatest(events.updated_at, ${inLineSince(sql)})
+    + CASE WHEN seat ->> 'state' = 'seated' THEN interval '1 second' ELSE interval '0' END
+`
+
 /** The events that the owner of a token comes to, or waits for. Without a row for an unknown token. */
 export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: string): Calendar => ({
   list: {
     field: 'events',
     rows: sql`
-      SELECT ${calendarColumns(sql)}, seat ->> 'state' = 'waiting' AS "isWaiting"
+      SELECT
+        ${calendarColumns(sql, entryUpdatedAt(sql))}, seat ->> 'state' = 'waiting' AS "isWaiting",
+        CASE WHEN seat ->> 'state' = 'seated' THEN online_url END AS "onlineUrl"
       FROM calendar_tokens
         JOIN event_registrations AS registrations USING (user_id)
         JOIN events ON events.id = registrations.event_id
         JOIN clubs ON clubs.id = club_id
         ${withDetails(sql)}
+        ${withAnswers(sql)}
         ${withSeat(sql)}
       WHERE token_hash = ${tokenHash} AND ${sinceLongAgo(sql)} AND seat ->> 'state' <> 'declined'
       ORDER BY events.date, events.id

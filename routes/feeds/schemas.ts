@@ -44,8 +44,7 @@ export const blogs = {
   description: 'Returns a feed of the 50 posts that were published last.',
   response: {
     200: Media('application/atom+xml', {
-      description: 'Atom (RFC 4287). The content of a post is plain text, even if it looks like HTML. It is cut at ' +
-        '4,000 characters.',
+      description: 'Atom (RFC 4287). The content is HTML with the paragraphs of the post, cut at 4,000 characters.',
       examples: ['<?xml version="1.0" encoding="utf-8"?><feed xmlns="http://www.w3.org/2005/Atom">…</feed>'],
     }),
   },

@@ -168,7 +168,7 @@ t.test('PUT /agenda/:id', async t => {
     t.equal(await end(), '9999-12-31T23:59:59.999Z', 'years have four digits')
   })
 
-  t.test('counts a new end and place as changes, and tells those who come', async t => {
+  t.test('counts a new end, place and online link as changes, and tells those who come', async t => {
     const id = await addEvent()
     await register(ada, id)
     const changes = async () => {
@@ -178,12 +178,16 @@ t.test('PUT /agenda/:id', async t => {
       `
       return Object.values(row!)
     }
-    await put(id, { capacity: 5, onlineUrl: 'https://x.org/' })
+    await put(id, { capacity: 5 })
     t.strictSame(await changes(), [0, 0])
     await put(id, { place: 'Room 1' })
     t.strictSame(await changes(), [1, 1])
     await put(id, { place: 'Room 1', endsAt: soon(50).toISOString() })
     t.strictSame(await changes(), [2, 1])
+    for (let n = 0; n < 2; n++) {
+      await put(id, { onlineUrl: 'https://x.org/' })
+      t.strictSame(await changes(), [3, 1])
+    }
   })
 
   t.test('has a smaller room unseat nobody', async t => {
@@ -260,6 +264,20 @@ t.test('PUT /me/seats/:eventId and GET /me/seats', async t => {
   t.match(await own(ada), { state: 'waiting', position: 1 }, 'a repeated answer keeps the place in line')
   assertMessage(t, await register(ada, id), 400, 'You have already registered for this event')
   assertMessage(t, await answer(cleo, id, true), 404, 'Registration not found')
+})
+
+t.test('PUT /me/seats/:eventId changes no list of who was there, after the end', async t => {
+  const id = await addEvent(soon(100))
+  await put(id, { capacity: 1 })
+  for (const who of [ada, bob]) await register(who, id)
+  await sql`UPDATE events SET date = now() - interval '3 hours' WHERE id = ${id}`
+  for (const [who, coming] of [[ada, false], [ada, true], [bob, true], [bob, false]] as const) {
+    assertMessage(t, await answer(who, id, coming), 409, 'The event is over')
+  }
+  assertMessage(t, await answer(cleo, id, true), 404, 'Registration not found')
+  t.strictSame([await seats(id), await told(id)], [['seated', 'waiting 1'], []])
+  await sql`UPDATE events SET date = now() - interval '1 hour' WHERE id = ${id}`
+  t.equal((await answer(ada, id, false)).statusCode, 200, 'while it runs, people may leave')
 })
 
 t.test('GET /agenda/:id/seats finds the reason for a missing list after admission', async t => {

@@ -215,7 +215,8 @@ t.test('Own calendars have end, place and STATUS:TENTATIVE without a seat, and n
   const club = await addClub()
   const [admin, ada, bob] = [await person(app, 'ADMIN'), await person(app), await person(app)]
   const [id] = await addEvents([{ club_id: club, date: '2030-03-30T10:00:00Z' }])
-  const details = { capacity: 1, place: 'Room 1', endsAt: '2030-03-31T10:00:00+02:00' }
+  const onlineUrl = 'https://meet.example.org/'
+  const details = { capacity: 1, place: 'Room 1', endsAt: '2030-03-31T10:00:00+02:00', onlineUrl }
   t.equal((await admin.inject('PUT', `/agenda/${id}`, details)).statusCode, 200)
   for (const who of [ada, bob]) await who.inject('POST', `/events/${id}/register`)
   const path: string = (await bob.inject('POST', '/me/calendar')).json().calendar.path
@@ -227,9 +228,17 @@ t.test('Own calendars have end, place and STATUS:TENTATIVE without a seat, and n
       ['status', 'location', 'dtend', 'duration'].map(name => event.getFirstPropertyValue(name)?.toString()))
   }
   const common = ['Room 1', '2030-03-31T08:00:00Z', undefined]
+  const [waiting] = (await readCalendar(t, path)).events
   t.strictSame(await own(), [['TENTATIVE', ...common]])
+  t.notMatch(waiting!.description, 'https:')
   await ada.inject('PUT', `/me/seats/${id}`, { coming: false })
   t.strictSame(await own(), [[undefined, ...common]], 'a seat')
+  const { calendar, events: [seated] } = await readCalendar(t, path)
+  t.ok(seated!.lastModified > waiting!.lastModified && seated!.stamp > waiting!.stamp,
+    'an app that keeps entries with an equal time updates this one')
+  t.equal(seated!.description, 'Join online: https://meet.example.org/\n\nCome and see', 'only with a seat')
+  t.equal(calendar.getFirstSubcomponent('vevent')!.getFirstPropertyValue('conference'), 'https://meet.example.org/')
+  t.notMatch(await read(t, '/feeds/events.ics', 'text/calendar; charset=utf-8'), 'meet.example.org')
   await bob.inject('PUT', `/me/seats/${id}`, { coming: false })
   t.strictSame(await own(), [], 'declined')
   t.equal((await readCalendar(t, '/feeds/events.ics')).events.length, 1)
@@ -246,7 +255,7 @@ t.test('Feeds have the first 4,000 characters of a long text', async t => {
   const { id } = await person(app)
   await addBlogs(texts.map((content, n) => ({ author_id: id, content, created_at: new Date(-n) })))
   const { entries } = await readFeed(t)
-  t.strictSame(entries.map(entry => textOf(entry, 'content')), [short, long])
+  t.strictSame(entries.map(entry => textOf(entry, 'content')), [short, long].map(text => `<p dir="auto">${text}</p>`))
 })
 
 t.test('GET /feeds/events.ics has events from 1900 to 9999, sorted', async t => {
@@ -277,6 +286,8 @@ t.test('GET /feeds/clubs/:id.ics is a calendar of the events of a club', async t
   t.strictSame(events.map(({ uid }) => uid), [id])
   const empties = await readCalendar(t, `/feeds/clubs/${idle}.ics`)
   t.strictSame([empties.name, empties.events], ['Idle folk', []])
+  t.strictSame(empties.calendar.getAllSubcomponents().map(({ name }) => name), ['vtimezone'],
+    'a calendar has a component (RFC 5545, § 3.6)')
 })
 
 t.test('GET /feeds/blogs.atom is a feed of the newest fifty published blogs', async t => {
@@ -305,8 +316,17 @@ t.test('GET /feeds/blogs.atom is a feed of the newest fifty published blogs', as
   t.strictSame(childOf(newest, 'link')?.attributes, {
     rel: 'alternate', href: `https://app.example.org/blogs/${ids[51]}`,
   })
-  t.match(childOf(newest, 'content'), { attributes: { type: 'text' }, text: 'Content' })
+  t.match(childOf(newest, 'content'), { attributes: { type: 'html' }, text: '<p dir="auto">Content</p>' })
   t.notMatch(body, '@', 'no email')
+})
+
+t.test('GET /feeds/blogs.atom keeps the paragraphs of a post, and escapes what looks like HTML', async t => {
+  await empty()
+  const { id } = await person(app)
+  await addBlogs([{ author_id: id, content: '\n\nOne & <b>two</b>,\r\nthree.\n \n\nשלום\n' }])
+  const { entries: [entry] } = await readFeed(t)
+  t.equal(textOf(entry!, 'content'),
+    '<p dir="auto">One &amp; &lt;b&gt;two&lt;/b&gt;,<br>three.</p><p dir="auto">שלום</p>')
 })
 
 t.test('GET /feeds/blogs.atom is in the order of first publication, so a late approval comes first', async t => {
@@ -371,6 +391,12 @@ const text = fc.array(fc.oneof(
     '__proto__', '{{x}}', 'BEGIN:VALARM')
 ), { maxLength: 6 }).map(parts => parts.join('').replaceAll('\0', ''))
 
+/** The text that a reader shows of the HTML in an entry. Throws unless it is well-formed, apart from line breaks. */
+function shownOf (entry: Element) {
+  const { children } = parseXml(`<div>${textOf(entry, 'content')!.replaceAll('<br>', '\n')}</div>`)
+  return children.map(({ text }) => text).join('\n\n')
+}
+
 /** The text on one line, without control characters. */
 const plain = (text: string) =>
   text.replace(/\r\n?|[\u2028\u2029]/g, '\n').replace(/[^\P{Cc}\t\n]|[\uFFFE\uFFFF]/gu, '')
@@ -412,9 +438,9 @@ t.test('Feeds preserve any text', async t => {
     const { entries } = await readFeed(t)
     t.strictSame(
       entries.map(entry =>
-        [textOf(entry, 'id'), textOf(entry, 'title'), textOf(entry, 'content'), textOf(entry, 'author', 'name')]),
+        [textOf(entry, 'id'), textOf(entry, 'title'), line(shownOf(entry)), textOf(entry, 'author', 'name')]),
       blogs.map(({ title, content }, n) =>
-        [`urn:uuid:${ids[n]}`, line(title), plain(content), line(`${name} Lovelace`)]))
+        [`urn:uuid:${ids[n]}`, line(title), line(content), line(`${name} Lovelace`)]))
     if (!t.passing()) throw new Error('A parser read another text')
   }), { numRuns: RUNS })
 })

@@ -1,3 +1,4 @@
+import { sentence } from '../message.ts'
 import { notification } from '../notifications.ts'
 
 interface Decision { blog: string, status: 'PUBLISHED' | 'ARCHIVED' }
@@ -19,13 +20,15 @@ export const blogDecision = notification<Decision>(async ({ id: mailId, userId, 
   if (status === 'ARCHIVED') {
     return {
       subject: `Your blog post has been archived: ${blog.title}`,
-      paragraphs: [`Your blog post “${blog.title}” has been archived. Only you and the admins can read it now.`],
+      paragraphs: [
+        sentence`Your blog post “${blog.title}” has been archived. Only you and the admins can read it now.`,
+      ],
     }
   }
   return {
     subject: `Your blog post has been published: ${blog.title}`,
     paragraphs: [
-      `Your blog post “${blog.title}” has been published. Anyone can read it now.`,
+      sentence`Your blog post “${blog.title}” has been published. Anyone can read it now.`,
       ...frontend ? [{ text: 'Read it', href: `${frontend}/blogs/${id}` }] : [],
     ],
   }

@@ -1,11 +1,11 @@
 import { type CalendarEvent, isOver } from '../../agenda/icalendar.ts'
 import { untrimmedName } from '../../database/columns.ts'
-import { printable } from '../../formats.ts'
+import { paragraphsOf } from '../../formats.ts'
 import {
   announcedOf, calendarOf, describeSeat, type EmailedEvent, findAnnounced, findEventOf, type KnownEvent, linkTo,
-  type ToldSeat, wasTold,
+  whereToGo,
 } from '../events.ts'
-import { type Context, formatTime } from '../message.ts'
+import { type ClaimedEmail, type Context, formatTime, formatTimes, type Paragraph, sentence } from '../message.ts'
 import { notification, wantsEmails } from '../notifications.ts'
 
 /** Confirms the registration for an event, even after it has begun, because people register at the door. */
@@ -17,60 +17,83 @@ export const registration = notification<{ event: string }>(async ({ userId, dat
   if (isOver(event) || event.seat.state === 'declined') return undefined
   const reminder = await findReminder(context, userId, event.date)
   return {
-    subject: `You are registered: ${event.title}`,
+    subject: event.isWaiting ? `You are waiting for a seat: ${event.title}` : `You are registered: ${event.title}`,
     paragraphs: [
-      `You are registered for “${event.title}” of ${event.club}, on ` +
-        `${formatTime(new Date(event.date), context.config)}.`,
+      opening(event, context),
       ...describeSeat(event),
-      ...placeOf(event),
+      ...whereToGo(event),
       ...reminder ? [`You will be reminded on ${formatTime(reminder, context.config)}.`] : [],
       'Open the attached file to add the event to your calendar.',
       ...linkTo(event, context),
     ],
     calendar: calendarOf(event, 'PUBLISH', context),
-    announced: { ...announcedOf(event), seat: seatToTell(event) },
+    announced: announcedOf(event),
   }
 })
 
 /** Tells a person who waited that there is a seat now. */
-export const seat = notification<{ event: string }>(async ({ userId, data, key }, context) => {
+export const seat = notification<{ event: string }>(async (email, context) => {
+  const { userId, data, key } = email
   const event = await findEventOf(context, userId, data.event)
   if (!event || isOver(event) || event.seat.state !== 'seated') return undefined
   // The person left this place in line. If the person waited again, another email tells about the new place.
   if (event.placeInLine !== key) return undefined
-  if (await wasTold(context, userId, event)) return undefined
+  const told = await findAnnounced(context, email, event.id)
+  if (told?.seat?.state === 'seated' && told.seat.placeInLine === key) return undefined
   return {
     subject: `You have a seat: ${event.title}`,
     paragraphs: [
-      `You have a seat at “${event.title}” of ${event.club}, on ` +
-        `${formatTime(new Date(event.date), context.config)}.`,
-      ...placeOf(event),
+      sentence`You have a seat at “${event.title}” of ${event.club}, on ${formatTimes(event, context.config)}.`,
+      ...whereToGo(event),
       'If you cannot come, please say so on the page of the event. The next person in line gets your seat.',
       'Open the attached file to add the event to your calendar.',
       ...linkTo(event, context),
     ],
     calendar: calendarOf(event, 'PUBLISH', context),
+    announced: announcedOf(event),
   }
 })
 
+/** An event that was deleted, or whose registration was deleted. */
+interface Removal {
+  event: CalendarEvent
+  /** The event before a change that the user may not have been told. */
+  known?: KnownEvent
+}
+
+/**
+ * Returns the event as the user was last told. A date that the user never heard of may be the date of a different
+ * event, which takes place. `undefined` if the event is over, also for the user.
+ */
+async function findLastTold (email: ClaimedEmail<Removal>, context: Context): Promise<CalendarEvent | undefined> {
+  const { event, known } = email.data
+  const told = await findAnnounced(context, email, event.id) ?? known
+  if (isOver(event) && isOver(told ?? event)) return undefined
+  if (!told) return event
+  const { title, date, club, endsAt, place } = told
+  return { ...event, title, date, club, endsAt, place }
+}
+
 /** Tells a person that the organizer has deleted the registration. */
-export const seatRemoved = notification<{ event: CalendarEvent }>(async ({ userId, data: { event } }, context) => {
+export const seatRemoved = notification<Removal>(async (email, context) => {
+  const event = await findLastTold(email, context)
   // The person has registered again.
-  if (isOver(event) || await findEventOf(context, userId, event.id)) return undefined
+  if (!event || await findEventOf(context, email.userId, event.id)) return undefined
   return {
     subject: `You are no longer registered: ${event.title}`,
     paragraphs: [
-      `The organizer of “${event.title}” of ${event.club}, on ${formatTime(new Date(event.date), context.config)}, ` +
-        'has taken you off the list.',
+      sentence`The organizer of “${event.title}” of ${event.club}, on ${
+        formatTimes(event, context.config)}, has taken you off the list.`,
       'If the event is in your calendar, delete it there: some calendar apps do not remove it automatically.',
     ],
     calendar: calendarOf(event, 'CANCEL', context),
   }
 })
 
-const placeOf = ({ place }: CalendarEvent) => place ? [`Place: ${place}.`] : []
-
-const seatToTell = ({ seat: { state }, placeInLine }: EmailedEvent): ToldSeat => ({ state, placeInLine })
+/** Says that the user is registered or waits, and when the event is. */
+const opening = (event: EmailedEvent, { config }: Context) => event.isWaiting
+  ? sentence`You are waiting for a seat at “${event.title}” of ${event.club}, on ${formatTimes(event, config)}.`
+  : sentence`You are registered for “${event.title}” of ${event.club}, on ${formatTimes(event, config)}.`
 
 /** Returns when the user will be reminded of an event with this date, or `undefined` without a reminder. */
 async function findReminder ({ sql, config: { REMINDER_HOURS } }: Context, userId: string, date: string) {
@@ -82,34 +105,40 @@ async function findReminder ({ sql, config: { REMINDER_HOURS } }: Context, userI
 interface Change { event: string, known: KnownEvent, announced?: KnownEvent }
 
 /**
- * Tells each attendee about a new title, date, end, place or club. People who do not come are told about a new date
- * only, because it may suit them. The email lists the changes since the last email to that person,
- * or since `known` if there was no email.
+ * Tells each attendee about a new title, date, end, place or club, and people with a seat about a new online link.
+ * People who do not come are told about a new date only, because it may suit them. The email lists the changes since
+ * the last email to that person, or since `known` if there was no email.
  */
 export const eventChanged = notification<Change>(async (email, context) => {
   const { userId, data } = email
   const event = await findEventOf(context, userId, data.event)
   if (!event) return undefined
-  const before = await findAnnounced(context, email, event.id) ?? data.known
+  const told = await findAnnounced(context, email, event.id)
+  const before = told ? complete(told, data.known) : data.known
   // An earlier attempt to send this email may have arrived before the event was changed back.
-  const known = data.announced && isUnchangedSince(event, before) ? data.announced : before
+  const known = data.announced && isUnchangedSince(event, before) ? complete(data.announced, before) : before
   if (isOver(event) && isOver(known)) return undefined
   const declined = event.seat.state === 'declined'
   if (declined && event.date === known.date) return undefined
-  const time = (date: string) => formatTime(new Date(date), context.config)
+  const { config } = context
   const changes = [
-    event.title !== known.title && `New title: “${event.title}”.`,
-    event.date !== known.date && `New date: ${time(event.date)} (was ${time(known.date)}).`,
-    ...changesOfDetails(event, known, time),
-    event.clubId !== known.clubId && `New organizer: ${event.club} (was ${known.club}).`,
+    event.title !== known.title && sentence`New title: “${event.title}”.`,
+    event.date !== known.date && `New date: ${formatTimes(event, config)} (was ${formatTimes(known, config)}).`,
+    ...changesOfDetails(event, known, context),
+    event.clubId !== known.clubId && sentence`New organizer: ${event.club} (was ${known.club}).`,
   ].filter(change => change !== false)
   // The event was changed back, or the user already knows.
   if (changes.length === 0) return undefined
   return {
     subject: `Changed: ${event.title}`,
     paragraphs: [
-      `“${known.title}” has changed. ${declined ? 'You said that you cannot come.' : 'You are registered for it.'}`,
+      declined
+        ? sentence`“${known.title}” has changed. You said that you cannot come.`
+        : event.isWaiting
+          ? sentence`“${known.title}” has changed. ${describeSeat(event)[0]!}`
+          : sentence`“${known.title}” has changed. You are registered for it.`,
       ...changes,
+      ...event.date === known.date ? [`Date: ${formatTimes(event, config)}.`] : [],
       ...declined ? [] : ['If the event is in your calendar, open the attached file to update it.'],
       ...linkTo(event, context),
     ],
@@ -118,29 +147,39 @@ export const eventChanged = notification<Change>(async (email, context) => {
   }
 })
 
-/** Describes a new end and a new place. An end that moved along with the date is not news. */
-function changesOfDetails (event: EmailedEvent, { date, endsAt, place }: KnownEvent, time: (date: string) => string) {
+/** Adds what an email did not tell, because a version before 1.1 sent it, or because the user had no seat. */
+function complete (told: KnownEvent, { date, endsAt, place, onlineUrl }: KnownEvent): KnownEvent {
+  const moved = endsAt && new Date(Date.parse(told.date) + Date.parse(endsAt) - Date.parse(date)).toISOString()
+  return { endsAt: moved, place, onlineUrl, ...told }
+}
+
+/** Describes a new end, place and online link. An end that moved along with the date is not news. */
+function changesOfDetails (event: EmailedEvent, known: KnownEvent, { config }: Context): (Paragraph | false)[] {
+  const { date, endsAt, place, onlineUrl } = known
   const duration = (start: string, end?: string | null) => end && Date.parse(end) - Date.parse(start)
   return [
     endsAt !== undefined && duration(event.date, event.endsAt) !== duration(date, endsAt) &&
-      (event.endsAt ? `New end: ${time(event.endsAt)}.` : 'The event has no end any more.'),
+      (event.endsAt ? `New end: ${formatTime(new Date(event.endsAt), config)}.` : 'The event has no end any more.'),
     place !== undefined && event.place !== place &&
-      (event.place ? `New place: ${event.place}.` : 'The event has no place any more.'),
+      (event.place ? sentence`New place: ${event.place}.` : 'The event has no place any more.'),
+    onlineUrl !== undefined && event.onlineUrl !== undefined && event.onlineUrl !== onlineUrl &&
+      (event.onlineUrl ? { text: 'New online link', href: event.onlineUrl } : 'The event is not online any more.'),
   ]
 }
 
 /** Tells whether `known` is the current state of the event. */
 const isUnchangedSince = (event: EmailedEvent, known: KnownEvent) =>
-  (['title', 'date', 'clubId', 'endsAt', 'place'] as const)
-    .every(field => known[field] === undefined || known[field] === event[field])
+  (['title', 'date', 'clubId', 'endsAt', 'place', 'onlineUrl'] as const)
+    .every(field => known[field] === undefined || event[field] === undefined || known[field] === event[field])
 
 /** Tells all attendees that the event was deleted. The email carries the event because its row no longer exists. */
-export const eventCancelled = notification<{ event: CalendarEvent }>(async ({ data: { event } }, context) => {
-  if (isOver(event)) return undefined
+export const eventCancelled = notification<Removal>(async (email, context) => {
+  const event = await findLastTold(email, context)
+  if (!event) return undefined
   return {
     subject: `Cancelled: ${event.title}`,
     paragraphs: [
-      `“${event.title}” of ${event.club}, on ${formatTime(new Date(event.date), context.config)}, has been cancelled.`,
+      sentence`“${event.title}” of ${event.club}, on ${formatTimes(event, context.config)}, has been cancelled.`,
       'If the event is in your calendar, delete it there: some calendar apps do not remove it automatically.',
     ],
     calendar: calendarOf(event, 'CANCEL', context),
@@ -154,14 +193,14 @@ export const eventReminder = notification<{ event: string, date: string }>(async
   if (!event || event.date !== data.date || event.seat.state === 'declined') return undefined
   if (new Date(event.date) <= new Date()) return undefined
   return {
-    subject: `Reminder: ${event.title}`,
+    subject: event.isWaiting ? `You are still waiting for a seat: ${event.title}` : `Reminder: ${event.title}`,
     paragraphs: [
-      `You are registered for “${event.title}” of ${event.club}, on ` +
-        `${formatTime(new Date(event.date), context.config)}.`,
+      opening(event, context),
       ...describeSeat(event),
-      ...placeOf(event),
+      ...whereToGo(event),
       ...linkTo(event, context),
     ],
+    announced: announcedOf(event),
   }
 })
 
@@ -169,6 +208,8 @@ interface EventMessage {
   subject: string
   text: string
   title: string
+  /** Is `null` if the event was deleted. */
+  eventId: string | null
   /** Is `null` if the account of the sender was deleted. */
   name: string | null
   /** Is `null` also until the address is verified. */
@@ -179,10 +220,11 @@ interface EventMessage {
  * Sends a message from the organizer of an event to all attendees. An accepted message outlives its event and its
  * sender.
  */
-export const eventMessage = notification<{ message: string }>(async ({ data }, { sql }) => {
+export const eventMessage = notification<{ message: string }>(async ({ data }, context) => {
+  const { sql } = context
   const [message] = await sql<EventMessage[]>`
     SELECT
-      subject, text, coalesce(title, event_title) AS title,
+      subject, text, coalesce(title, event_title) AS title, event_id AS "eventId",
       CASE WHEN users.id IS NOT NULL THEN ${untrimmedName(sql)} END AS name,
       CASE WHEN email_verified_at IS NOT NULL THEN email END AS email
     FROM event_messages
@@ -191,12 +233,13 @@ export const eventMessage = notification<{ message: string }>(async ({ data }, {
     WHERE event_messages.id = ${data.message}
   `
   if (!message) return undefined
-  const { subject, text, title, name, email } = message
+  const { subject, text, title, eventId, name, email } = message
   return {
     subject,
     paragraphs: [
-      `${name ?? 'An organizer'} sent this message to everyone registered for “${title}”:`,
-      ...printable(text).split(/\n\s*\n/).filter(part => part.trim()).map(part => part.trim().split('\n')),
+      sentence`${name ?? 'An organizer'} sent this message to everyone registered for “${title}”:`,
+      ...paragraphsOf(text),
+      ...eventId ? linkTo({ id: eventId }, context) : [],
     ],
     ...name !== null && email !== null && { replyTo: { name, address: email } },
   }

@@ -3,6 +3,9 @@ import { Type } from '@sinclair/typebox'
 import { AgendaEvent, SeatFields } from '../../../lib/agenda/schemas.ts'
 import { DateTime, IdParam, Message, NullableString, OpaqueId, ResponseObject } from '../../../lib/schemas.ts'
 
+/** Error message if somebody changes their answer after an event. */
+export const EVENT_OVER = 'The event is over'
+
 const OwnSeat = ResponseObject({
   registrationId: OpaqueId,
   registeredAt: DateTime,
@@ -27,5 +30,7 @@ export const set = {
     'come after all, you stand at the end of the line.',
   params: Type.Object({ eventId: IdParam('The id of the event.') }),
   body: Type.Object({ coming: Type.Boolean({ examples: [false] }) }, { title: 'Answer' }),
-  response: { 200: ResponseObject({ seat: OwnSeat }), 404: Message('Registration not found') },
+  response: {
+    200: ResponseObject({ seat: OwnSeat }), 404: Message('Registration not found'), 409: Message(EVENT_OVER),
+  },
 }

@@ -253,9 +253,10 @@ t.test('Emails tell who has a seat, and nobody is told twice', async t => {
   const confirmations = await deliver(t)
   const wait = (nth: string) => `You do not have a seat yet: you are ${nth} in line.`
   const subject = 'You are registered: Chess Night'
+  const waits = 'You are waiting for a seat: Chess Night'
   t.strictSame(told(confirmations).sort(), [
-    [ada.email, subject, 'You have a seat.', 'Room 1.'], [bob.email, subject, wait('first'), 'Room 1.'],
-    [cleo.email, subject, wait('second'), 'Room 1.'],
+    [ada.email, subject, 'You have a seat.', 'Room 1.'], [bob.email, waits, wait('first'), 'Room 1.'],
+    [cleo.email, waits, wait('second'), 'Room 1.'],
   ].sort())
   const status = (email: Email) => /STATUS:(.*)/.exec(calendarOf(t, email))![1]
   t.strictSame(confirmations.map(status).sort(), ['CONFIRMED', 'TENTATIVE', 'TENTATIVE'])
@@ -307,6 +308,195 @@ t.test('Emails tell who has a seat, and nobody is told twice', async t => {
     [bob.email, 'You are no longer registered: Chess Night'], [cleo.email, subject],
   ].sort())
   t.match(calendarOf(t, removed.find(({ address }) => address === bob.email)!), 'STATUS:CANCELLED')
+})
+
+/** The subject of each email by its address, and whether its text and calendar contain the link. */
+const linksOf = (t: Test, emails: Awaited<ReturnType<typeof deliver>>, link: string) => emails
+  .map(email => [email.address, email.subject, ...[
+    email.text!, ...email.attachments.length > 0 ? [calendarOf(t, email).replaceAll('\n ', '')] : [],
+  ].map(text => text.includes(link))])
+
+t.test('The online link goes to people with a seat, and a new one as well', async t => {
+  const event = await makeEvent({ date: inDays(0.9) })
+  const [ada, bob] = [await member(), await member()]
+  const set = (details: object) => admin.inject('PUT', `/agenda/${event}`, details)
+  const [first, second] = ['https://meet.example.org/1', 'https://meet.example.org/2']
+  await set({ capacity: 1, onlineUrl: first })
+  for (const who of [ada, bob]) await who.inject('POST', `/events/${event}/register`)
+  t.strictSame(linksOf(t, await deliver(t), first).sort(), [
+    [ada.email, 'You are registered: Chess Night', true, true],
+    [bob.email, 'You are waiting for a seat: Chess Night', false, false],
+  ].sort())
+
+  await set({ onlineUrl: second })
+  const [change, ...others] = await deliver(t)
+  t.strictSame(others, [])
+  t.match(change, { address: ada.email, text: `New online link:\n${second}\n` })
+  t.strictSame(linksOf(t, [change!], second), [[ada.email, 'Changed: Chess Night', true, true]])
+  await set({ place: 'Room 1' })
+  t.strictSame((await deliver(t)).filter(({ text }) => text!.includes('meet.example.org')), [],
+    'an email about a place tells nobody a link again, and a person who waits none')
+
+  await ada.inject('PUT', `/me/seats/${event}`, { coming: false })
+  t.strictSame(linksOf(t, await deliver(t), second), [[bob.email, 'You have a seat: Chess Night', true, true]])
+  await sql`UPDATE event_registrations SET registered_at = now() - interval '2 days'`
+  t.strictSame(linksOf(t, await deliver(t, { REMINDER_HOURS: '24' }), second),
+    [[bob.email, 'Reminder: Chess Night', true]])
+  await set({ onlineUrl: null })
+  t.match(await deliver(t), [{ address: bob.email, text: 'The event is not online any more.' }])
+})
+
+t.test('Emails tell the end, and a reminder to a person who waits says so', async t => {
+  const [start, end] = ['2999-01-31T22:30:00.000Z', '2999-01-31T23:15:00.000Z']
+  const event = await makeEvent({ date: new Date(start) })
+  const people = [await member(), await member()]
+  await admin.inject('PUT', `/agenda/${event}`, { capacity: 1, endsAt: end })
+  for (const who of people) await who.inject('POST', `/events/${event}/register`)
+  const zones = { UTC: 'at 22:30 UTC until 23:15 UTC', 'Europe/Berlin': 'at 23:30 CET until Friday' }
+  for (const [zone, words] of Object.entries(zones)) {
+    await sql`UPDATE emails SET status = 'pending', attempts = 0`
+    for (const { text } of await deliver(t, { MAIL_TIME_ZONE: zone })) t.match(text, words)
+  }
+  await change(event, { title: 'Go Night' })
+  for (const { text } of await deliver(t)) t.match(text, /Date: .* at 22:30 UTC until 23:15 UTC\./)
+  await change(event, { data: '2999-02-01T22:30:00.000Z' })
+  const moved = /New date: .* until 23:15 UTC \(was .* at 22:30 UTC until 23:15 UTC\)\./
+  for (const { text } of await deliver(t)) t.match(text, moved)
+  await remove(event)
+  for (const { text } of await deliver(t)) t.match(text, 'until 23:15 UTC, has been cancelled.')
+
+  const soon = await makeEvent({ date: inDays(0.9) })
+  await admin.inject('PUT', `/agenda/${soon}`, { capacity: 1 })
+  await register(soon, people, inDays(-2))
+  t.strictSame((await deliver(t, { REMINDER_HOURS: '24' })).map(({ subject }) => subject).sort(),
+    ['Reminder: Chess Night', 'You are still waiting for a seat: Chess Night'])
+})
+
+t.test('A cancellation and a removal name the date that the person was last told', async t => {
+  const [fifth, twelfth] = ['2999-01-05T18:30:00.000Z', '2999-01-12T18:30:00.000Z']
+  for (const isTold of [false, true]) {
+    for (const end of ['deleted', 'removed']) {
+      const event = await makeEvent({ date: new Date(fifth) })
+      // Bob registers after the move. Eve gets emails since then, so none has told her the date.
+      const [ada, bob, eve] = [await member(), await member(), await person(app)]
+      for (const who of [ada, eve]) await who.inject('POST', `/events/${event}/register`)
+      if (isTold) await deliver(t)
+      await sql`UPDATE users SET email_verified_at = now() WHERE id = ${eve.id}`
+      await change(event, { data: twelfth })
+      await bob.inject('POST', `/events/${event}/register`)
+      await deliverDue(t)
+      const seats = (await admin.inject('GET', `/agenda/${event}/seats`)).json().seats
+      if (end === 'deleted') await remove(event)
+      else {
+        for (const { registrationId } of seats) await admin.inject('DELETE', `/agenda/${event}/seats/${registrationId}`)
+      }
+      const emails = await deliver(t)
+      const days = emails.map(email => [
+        email.address, /\b\d+ January/.exec(email.text!)![0], /DTSTART:(.*)/.exec(calendarOf(t, email))![1],
+      ])
+      t.strictSame(days.sort(), [
+        // Her confirmation was sent after the move.
+        isTold ? [ada.email, '5 January', '29990105T183000Z'] : [ada.email, '12 January', '29990112T183000Z'],
+        [bob.email, '12 January', '29990112T183000Z'], [eve.email, '5 January', '29990105T183000Z'],
+      ].sort(), `${end} ${isTold}`)
+    }
+  }
+})
+
+t.test('An event that was moved to the past by mistake is cancelled for those who know its old date', async t => {
+  const event = await makeEvent({ date: new Date('2999-01-05T18:30:00.000Z') })
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await change(event, { data: '2020-01-05T18:30:00.000Z' })
+  await remove(event)
+  t.match(await deliver(t), [{ subject: 'Cancelled: Chess Night', text: '5 January 2999' }])
+})
+
+t.test('Somebody who had said that they do not come is not told about a removal', async t => {
+  const event = await makeEvent()
+  const [ada, bob] = [await member(), await member()]
+  for (const who of [ada, bob]) await who.inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await ada.inject('PUT', `/me/seats/${event}`, { coming: false })
+  for (const { registrationId } of (await admin.inject('GET', `/agenda/${event}/seats`)).json().seats) {
+    await admin.inject('DELETE', `/agenda/${event}/seats/${registrationId}`)
+  }
+  t.strictSame((await deliver(t)).map(headOf), [[bob.email, 'You are no longer registered: Chess Night']])
+})
+
+t.test('A seat that was got while a wrong date lay in the past is told when the date is right again', async t => {
+  const [wrong, right] = ['2020-01-05T18:30:00.000Z', '2999-01-05T18:30:00.000Z']
+  const set = (event: string, details: object) => admin.inject('PUT', `/agenda/${event}`, details)
+  const mends: Record<string, [(event: string) => Promise<unknown>, (event: string) => Promise<unknown>]> = {
+    date: [event => change(event, { data: wrong }), event => change(event, { data: right })],
+    end: [
+      event => sql`UPDATE events SET date = now() - interval '5 hours' WHERE id = ${event}`,
+      event => set(event, { endsAt: inDays(1).toISOString() }),
+    ],
+  }
+  for (const [name, [spoil, mend]] of Object.entries(mends)) {
+    for (const isTold of [false, true]) {
+      const event = await makeEvent({ date: new Date(right) })
+      const [ada, bob, cleo] = [await member(), await member(), await member()]
+      await set(event, { capacity: 1 })
+      for (const who of [ada, bob, cleo]) await who.inject('POST', `/events/${event}/register`)
+      await deliver(t)
+      await spoil(event)
+      if (isTold) await deliver(t)
+      await set(event, { capacity: 2 })
+      await deliverDue(t)
+      await mend(event)
+      const emails = [...await deliverDue(t), ...await deliver(t)]
+      t.strictSame(emails.filter(({ subject }) => subject!.startsWith('You have a seat')).map(headOf),
+        [[bob.email, 'You have a seat: Chess Night']], `${name} ${isTold}`)
+      await set(event, { capacity: null })
+      t.strictSame((await deliver(t)).map(headOf), [[cleo.email, 'You have a seat: Chess Night']])
+    }
+  }
+})
+
+t.test('A person who comes after all is told what changed while they did not come', async t => {
+  const event = await makeEvent()
+  const ada = await member()
+  const answer = (coming: boolean) => ada.inject('PUT', `/me/seats/${event}`, { coming })
+  await admin.inject('PUT', `/agenda/${event}`, { place: 'Room 1' })
+  await ada.inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  for (const coming of [false, true]) await answer(coming)
+  t.strictSame(await deliver(t), [], 'nothing')
+  await answer(false)
+  await admin.inject('PUT', `/agenda/${event}`, { place: 'Room 2' })
+  t.strictSame(await deliver(t), [])
+  await answer(true)
+  t.match(await deliver(t), [{ subject: 'Changed: Chess Night', text: 'New place: Room 2.' }])
+})
+
+t.test('Texts of people have a direction of their own in HTML', async t => {
+  const event = await makeEvent({ title: 'ערב <שחמט>' })
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  const sender = await person(app, 'ADMIN')
+  await sender.inject('POST', `/me/events/${event}/message`, { subject: 'שלום', text: 'שלום שלום שלום\nAda' })
+  const emails = await deliver(t)
+  const registered = emails.find(({ subject }) => subject!.startsWith('You are registered'))!
+  t.match(registered.text, 'You are registered for “ערב <שחמט>” of Chess Club, on ')
+  t.match(registered.html, '<p>You are registered for “<span dir="auto">ערב &lt;שחמט&gt;</span>” of <span dir="auto">')
+  t.match(emails.find(({ subject }) => subject === 'שלום')!.html, '<p dir="auto">שלום שלום שלום<br>\nAda</p>')
+})
+
+t.test('What a version before 1.1 did not tell is told after the update', async t => {
+  const event = await makeEvent({ date: new Date('2999-01-05T18:30:00.000Z') })
+  await (await member()).inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await sql`
+    UPDATE emails SET
+      data = jsonb_set(data, '{announced}', (data -> 'announced') - '{endsAt,place,onlineUrl,seat}'::text[])
+  `
+  await admin.inject('PUT', `/agenda/${event}`, {
+    place: 'Room 1', endsAt: '2999-01-05T20:30:00Z', onlineUrl: 'https://meet.example.org/',
+  })
+  t.match(await deliver(t), [{ text: /New end: .*New place: Room 1\..*New online link:/s }])
 })
 
 t.test('Nobody is told about a seat that they gave up, that they know of, or of an event that is over', async t => {
@@ -573,7 +763,8 @@ t.test('Users of a deleted event get the cancellation, and messages that were ac
   await writeAllEmails()
   t.equal((await listEmails(sql)).length, 4)
   await remove(event)
-  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'Boards'], [ada.email, 'Cancelled: Go Night']])
+  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'Boards'], [ada.email, 'Cancelled: Chess Night']],
+    'by the title that they know')
 })
 
 t.test('In a calendar, the emails create an event, move it and remove it', async t => {
@@ -728,8 +919,8 @@ t.test('A message goes to all who are registered, and responses to its sender', 
   t.match(emails[0], {
     replyTo: [{ name: 'Grace Lovelace', address: head.email }],
     text: 'Grace Lovelace sent this message to everyone registered for “Chess Night”:\n\nDear all,\n\n' +
-      'we have <few> boards:\ntwo.\n',
-    html: '<p>Dear all,</p>\n<p>we have &lt;few&gt; boards:<br>\ntwo.</p>',
+      `we have <few> boards:\ntwo.\n\nOpen the page of the event:\nhttps://app.example.org/events/${event}\n`,
+    html: '<p dir="auto">Dear all,</p>\n<p dir="auto">we have &lt;few&gt; boards:<br>\ntwo.</p>',
   })
 
   await sql`UPDATE users SET email_verified_at = NULL WHERE id = ${head.id}`
