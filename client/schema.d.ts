@@ -419,7 +419,7 @@ export interface paths {
         put?: never;
         /**
          * Submit a blog post
-         * @description Creates a draft. An admin decides whether to publish it.
+         * @description Creates a draft. An admin decides whether to publish it. Beyond `DRAFT_MB_PER_USER`, it gets a 413.
          *
          *     Roles: `STUDENT`, `CLUB_HEAD`, `ADMIN`.
          */

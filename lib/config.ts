@@ -82,6 +82,7 @@ export const variables = Type.Object({
   DATABASE_TIMEOUT: integer('a number of seconds', { default: 5, minimum: 1, maximum: 3600 }),
   PICTURES_PER_USER: integer('a number of pictures', { default: 100, minimum: 0, maximum: 100_000 }),
   PICTURE_MB_PER_USER: integer('a number of megabytes', { default: 100, minimum: 0, maximum: 100_000 }),
+  DRAFT_MB_PER_USER: integer('a number of megabytes', { default: 50, minimum: 1, maximum: 100_000 }),
   CACHE_SIZE_MB: integer('a number of megabytes', { default: 32, minimum: 1, maximum: 65_536 }),
   DATA_DIR: Type.String({ default: '.data', description: 'the path of a folder' }),
   MIGRATE_ON_START: Type.Boolean({ default: false, description: 'true or false' }),

@@ -6,6 +6,7 @@ import postgres from 'postgres'
 
 import { hashingStats } from '../lib/auth/passwords.ts'
 import { VERSION } from '../lib/config.ts'
+import { type Sql } from '../lib/database/client.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { standardOutput } from '../lib/http/log-output.ts'
@@ -61,6 +62,11 @@ export default fp(async app => {
     return reply.type(registry.contentType).send(await registry.metrics())
   })
 }, { name: 'metrics', dependencies: ['database', 'admission', 'cache', 'budget', 'email', 'live', 'pictures'] })
+
+async function sizeOfDatabase (sql: Sql) {
+  const [{ bytes }] = await sql<[{ bytes: number }]>`SELECT pg_database_size(current_database())::float8 AS bytes`
+  return bytes
+}
 
 /** Creates the metrics of the process and of other plugins, and the histogram of requests. */
 async function createMetrics (app: FastifyInstance) {
@@ -123,6 +129,9 @@ async function createMetrics (app: FastifyInstance) {
   const pictures = storedGauges(() => countPictures(sql))
   pictures('pictures_stored', 'Uploaded pictures in the database', ({ count }) => count)
   pictures('pictures_stored_bytes', 'Size of uploaded pictures in the database', ({ bytes }) => bytes)
+
+  const database = storedGauges(() => sizeOfDatabase(sql))
+  database('database_bytes', 'Size of the database on the disk of PostgreSQL', bytes => bytes)
 
   gauge('held_bytes', 'Bytes that requests make the service hold', () => budget.bytes)
   counter('held_bytes_connections_closed_total', 'Connections closed past MAX_HELD_BYTES', () => budget.closed)

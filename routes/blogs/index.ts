@@ -3,17 +3,18 @@ import type { FastifyRequest } from 'fastify'
 
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { userIdOf } from '../../lib/accounts/permissions.ts'
+import { consumeDraft } from '../../lib/auth/rate-limits.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
 import {
-  allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlog, insertBlog, publishedBlogQuery, publishedBlogsQuery,
-  setBlogStatus, updateBlog,
+  allBlogsQuery, blogsOfAuthorQuery, bytesOfDrafts, deleteBlog, findBlog, insertBlog, publishedBlogQuery,
+  publishedBlogsQuery, setBlogStatus, sizeOfDraft, updateBlog,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Blog posts: members submit them, admins moderate them, anyone can read published posts. */
 const blogs: FastifyPluginAsyncTypebox = async app => {
-  const { MAX_BODY_BYTES } = app.config
+  const { MAX_BODY_BYTES, DRAFT_MB_PER_USER } = app.config
 
   app.get('/', {
     schema: schemas.listPublished,
@@ -53,6 +54,11 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { title, content, imageUrl } = request.body
     const authorId = userIdOf(request, 'Unauthorized')
+    const bytes = sizeOfDraft(title, content, imageUrl)
+    if (await bytesOfDrafts(app.sql, authorId) + bytes > DRAFT_MB_PER_USER * 1_000_000) {
+      throw new HttpError(413, schemas.tooManyDrafts(DRAFT_MB_PER_USER))
+    }
+    await consumeDraft(app.sql, request.network, bytes)
     const blog = await insertBlog(app.sql, picturesUrl(app.config, request), { title, content, imageUrl, authorId })
     reply.code(201)
     return { blog }

@@ -97,6 +97,27 @@ export async function insertBlog (
   `)
 }
 
+/** What a post counts besides its text: its row, its entries in indexes, and the time to sum up many posts. */
+const POST_BYTES = 4000
+
+/** Returns the bytes that a post counts while it is not published. */
+export const sizeOfDraft = (...texts: (string | undefined)[]) =>
+  texts.reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), POST_BYTES)
+
+/**
+ * Returns the bytes of an author's posts that are not published. Reads only the lengths of long texts. Parallel
+ * submissions may exceed a limit by their own bytes.
+ */
+export async function bytesOfDrafts (sql: Sql, authorId: string) {
+  const [{ bytes }] = await sql<[{ bytes: number }]>`
+    SELECT coalesce(sum(
+      ${POST_BYTES}::integer + octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0)
+    ), 0)::float8 AS bytes
+    FROM blogs WHERE author_id = ${authorId} AND status <> 'PUBLISHED'
+  `
+  return bytes
+}
+
 /** Changes the given fields. Enqueues an email to the author about a new status. */
 export async function updateBlog (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, picturesUrl: string | null,

@@ -63,10 +63,14 @@ export const read = {
   },
 }
 
+/** Error message of a submission beyond DRAFT_MB_PER_USER. */
+export const tooManyDrafts = (megabytes: number) =>
+  `You may have at most ${megabytes} MB of posts that are not published`
+
 export const submit = {
   operationId: 'submitBlog',
   summary: 'Submit a blog post',
-  description: 'Creates a draft. An admin decides whether to publish it.',
+  description: 'Creates a draft. An admin decides whether to publish it. Beyond `DRAFT_MB_PER_USER`, it gets a 413.',
   body: Type.Object({ title: Title, content: Content, imageUrl: Type.Optional(Image) }, { title: 'BlogSubmission' }),
   response: {
     201: ResponseObject({ blog: BlogWithAuthorName }),

@@ -36,6 +36,28 @@ async function stored (id: string) {
 /** A valid token with these claims; `undefined` removes one. */
 const sign = (claims: Fields) => app.jwt.sign(claims as unknown as FastifyJWT['payload'])
 
+t.test('An account has megabytes for posts that are not published, and a network for those of a day', async t => {
+  const small = await build(t, { DATABASE_URL: app.config.DATABASE_URL, DRAFT_MB_PER_USER: '1' })
+  const me = await person(small)
+  const content = 'x'.repeat(490_000)
+  for (let n = 0; n < 2; n++) t.equal((await me.inject('POST', '/blogs/submit', { ...BODY, content })).statusCode, 201)
+  for (const status of ['DRAFT', 'ARCHIVED']) {
+    await app.sql`UPDATE blogs SET status = ${status} WHERE author_id = ${me.id}`
+    const response = await me.inject('POST', '/blogs/submit', { ...BODY, content })
+    assertMessage(t, response, 413, 'You may have at most 1 MB of posts that are not published')
+  }
+  t.equal((await (await person(small)).inject('POST', '/blogs/submit', { ...BODY, content })).statusCode, 201, 'others')
+  await app.sql`UPDATE blogs SET status = 'PUBLISHED' WHERE author_id = ${me.id}`
+  t.equal((await me.inject('POST', '/blogs/submit', { ...BODY, content })).statusCode, 201)
+
+  const [{ uses }] = await app.sql<[{ uses: number }]>`SELECT uses FROM rate_limits WHERE name = 'drafts'`
+  t.ok(uses > 4 * 494, 'all accounts of the network count together')
+  await app.sql`UPDATE rate_limits SET uses = 500000 WHERE name = 'drafts'`
+  const response = await (await person(small)).inject('POST', '/blogs/submit', BODY)
+  assertMessage(t, response, 429, 'Too many posts, please try again later')
+  await app.sql`DELETE FROM rate_limits WHERE name = 'drafts'`
+})
+
 t.test('POST /blogs/submit stores a draft by the user of the token, for every role', async t => {
   for (const role of ROLES) {
     const me = await person(app, role, { avatar: 'https://example.org/me.png' })
