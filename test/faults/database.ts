@@ -27,6 +27,8 @@ export interface Setting {
   scope: Scope
   directory: string
   short: boolean
+  /** The first recipe of the random hostile clients. */
+  seed: number
 }
 
 /** A service, and the rows in its database. */

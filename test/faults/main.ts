@@ -7,6 +7,7 @@ import { runMain } from '#lib/startup.js'
 import { databaseFaults, type Fault, type Setting } from './database.ts'
 import { instanceFaults } from './instances.ts'
 import { emailFaults } from './email.ts'
+import { hostileFaults } from './hostile.ts'
 import { liveFaults } from './live.ts'
 import { type Options, readFaultOptions, USAGE } from './options.ts'
 import { memoryFaults } from './memory.ts'
@@ -42,17 +43,17 @@ await runMain(async () => {
 // Exits even if the load of a failed run is still active.
 process.exit()
 
-async function runFaults ({ short, only, allowMissing }: Options) {
+async function runFaults ({ short, only, seed, allowMissing }: Options) {
   const start = performance.now()
   const directory = await mkdtemp(join(tmpdir(), 'community-faults-'))
   scope.teardown(() => rm(directory, { recursive: true, force: true }))
   // PgBouncer and HAProxy do not run as root, and must be able to enter it.
   await chmod(directory, 0o755)
-  const setting: Setting = { scope, directory, short }
+  const setting: Setting = { scope, directory, short, seed }
   const faults = [
     databaseFaults, processFaults, overloadFaults, networkFaults, memoryFaults, instanceFaults, patroniFaults,
     emailFaults,
-    liveFaults,
+    liveFaults, hostileFaults,
   ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
   showHeader()

@@ -28,10 +28,10 @@ const PUBLIC_URL = 'https://api.example.org'
 /** The limit of a pod in examples/kubernetes, in MB. */
 const MEMORY = 512
 
-const HONEST = '127.0.0.9'
+export const HONEST = '127.0.0.9'
 
 /** How long an operation may wait, in milliseconds: the default of DATABASE_TIMEOUT. */
-const WAIT = 5000
+export const WAIT = 5000
 
 /** Number of honest clients that watch lists. */
 const LISTENERS = 100
@@ -227,7 +227,7 @@ async function uploadByPhone (url: string, token: string, body: Buffer) {
 }
 
 /** Reads lists, likes and signs in, one after the other. */
-async function visit (send: Send, { likes }: Fixture, seconds: number) {
+export async function visit (send: Send, { likes }: Fixture, seconds: number) {
   const outcomes: Outcome[] = []
   const end = performance.now() + seconds * 1000
   while (performance.now() < end) {
@@ -268,7 +268,7 @@ async function ping (send: Send, pid: number, isOver: () => boolean) {
 }
 
 /** Inserts long texts, as people could have sent them before. Returns an author of drafts, by the id of a draft. */
-async function fill ({ look }: Fixture): Promise<Person> {
+export async function fill ({ look }: Fixture): Promise<Person> {
   const password = await hashPassword(PASSWORD)
   const [draft] = await look(async sql => {
     await sql`
@@ -314,7 +314,7 @@ async function lock (scope: Scope, databaseUrl: string, table: string) {
 const timeOf = (pid: number) => Number(readProcess(`${pid}/task/${pid}/schedstat`).split(' ')[0]) / 1e6
 
 /** The resident memory of a service, in MB. */
-function memoryOf ({ child }: Service) {
+export function memoryOf ({ child }: Service) {
   return Math.round(Number(/^VmRSS:\s+(\d+) kB/m.exec(readProcess(`${child.pid}/status`))?.[1] ?? 0) / 1024)
 }
 
@@ -350,10 +350,10 @@ async function retry<T> (work: () => Promise<T>) {
 }
 
 /**
- * Creates a control group with this much memory. Returns its file of processes; `undefined` if control groups are
+ * Creates a control group with so many megabytes. Returns its file of processes; `undefined` if control groups are
  * unavailable.
  */
-async function createGroup (scope: Scope) {
+export async function createGroup (scope: Scope, megabytes = MEMORY) {
   const versions = [['/sys/fs/cgroup/memory', 'memory.limit_in_bytes'], ['/sys/fs/cgroup', 'memory.max']] as const
   for (const [root, file] of versions) {
     const path = join(root, `community-faults-${process.pid}-${Date.now()}`)
@@ -361,7 +361,7 @@ async function createGroup (scope: Scope) {
       await mkdir(path)
       // A process that has just ended may still be in it.
       scope.teardown(() => retry(() => rmdir(path)))
-      await writeFile(join(path, file), String(MEMORY * 2 ** 20))
+      await writeFile(join(path, file), String(megabytes * 2 ** 20))
       return join(path, 'cgroup.procs')
     } catch {}
   }
