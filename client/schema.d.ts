@@ -119,7 +119,13 @@ export interface paths {
          */
         get: operations["listAgenda"];
         put?: never;
-        post?: never;
+        /**
+         * Create an event with all its details
+         * @description The event belongs to the club that you lead. `POST /events` creates one without details.
+         *
+         *     Roles: `CLUB_HEAD`.
+         */
+        post: operations["createAgendaEvent"];
         delete?: never;
         options?: never;
         head?: never;
@@ -139,8 +145,8 @@ export interface paths {
          */
         get: operations["getAgendaEvent"];
         /**
-         * Set end, place and seats of an event
-         * @description Club heads may change events of their own club. Admins may change any event. Missing fields stay unchanged, and `null` removes a value. Who has a seat keeps it if the room becomes smaller. If the room grows, the people who wait the longest get a seat and an email.
+         * Change an event and its details
+         * @description Changes all given fields or, after an error, none. Club heads may change events of their own club. Admins may change any event. Missing fields stay unchanged, and `null` removes a detail. Who has a seat keeps it if the room becomes smaller. If the room grows, the people who wait the longest get a seat and an email.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -163,7 +169,7 @@ export interface paths {
         put?: never;
         /**
          * Repeat an event
-         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same duration, place and seats, but no registrations.
+         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same place and seats, but no registrations. Without `ends`, they last as long as the event. Dates that are past, or at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -1566,6 +1572,42 @@ export interface components {
              */
             waitingCount: number;
         };
+        AgendaEventChanges: {
+            /** @example Chess Night */
+            title?: string;
+            /** @example Ten games at once, against anyone who comes. */
+            description?: string;
+            /**
+             * Format: uri
+             * @example https://images.example.org/chess-night.png
+             */
+            imageUrl?: string;
+            /**
+             * Format: date-time
+             * @description When the event begins.
+             * @example 2030-01-31T09:30:00.000Z
+             */
+            date?: string;
+            /**
+             * Format: date-time
+             * @description When the event ends, after its start. It moves along when only the date of the event changes.
+             * @example 2099-01-31T11:30:00.000Z
+             */
+            endsAt?: string | null;
+            /** @example Library, room B12 */
+            place?: string | null;
+            /**
+             * Format: uri
+             * @description Only people with a seat and organizers see it.
+             * @example https://meet.example.org/chess
+             */
+            onlineUrl?: string | null;
+            /**
+             * @description The number of seats. `null` means no limit.
+             * @example 30
+             */
+            capacity?: number | null;
+        };
         Analytics: {
             /**
              * Format: int64
@@ -1791,6 +1833,10 @@ export interface components {
                 email: string;
             }[];
         };
+        CreatedIsGone: {
+            /** @constant */
+            message: "This request was completed, and what it created has been deleted since";
+        };
         Credentials: {
             /**
              * Format: email
@@ -1882,27 +1928,8 @@ export interface components {
         };
         EventCopies: {
             dates: string[];
-        };
-        EventDetails: {
-            /**
-             * Format: date-time
-             * @description When the event ends, after its start. It moves along when the date of the event changes.
-             * @example 2099-01-31T11:30:00.000Z
-             */
-            endsAt?: string | null;
-            /** @example Library, room B12 */
-            place?: string | null;
-            /**
-             * Format: uri
-             * @description Only people with a seat and organizers see it.
-             * @example https://meet.example.org/chess
-             */
-            onlineUrl?: string | null;
-            /**
-             * @description The number of seats. `null` means no limit.
-             * @example 30
-             */
-            capacity?: number | null;
+            /** @description The end of each copy, in the order of `dates`. It lets an evening end at the same local time in summer and in winter, also on the days when clocks change. */
+            ends?: string[];
         };
         EventMessage: {
             /** @example Chess Night: bring a board */
@@ -1990,6 +2017,10 @@ export interface components {
         };
         /** @description All issues of a request that does not match the schema. */
         Issues: components["schemas"]["Issue"][];
+        KeyUsed: {
+            /** @constant */
+            message: "This Idempotency-Key belongs to a different request";
+        };
         ListedUser: {
             id: components["schemas"]["Id"];
             /** @example ada@example.org */
@@ -2166,6 +2197,42 @@ export interface components {
             firstName: string;
             /** @example Lovelace */
             lastName: string;
+        };
+        NewAgendaEvent: {
+            /** @example Chess Night */
+            title: string;
+            /** @example Ten games at once, against anyone who comes. */
+            description: string;
+            /**
+             * Format: uri
+             * @example https://images.example.org/chess-night.png
+             */
+            imageUrl: string;
+            /**
+             * Format: date-time
+             * @description When the event begins.
+             * @example 2030-01-31T09:30:00.000Z
+             */
+            date: string;
+            /**
+             * Format: date-time
+             * @description When the event ends, after its start. It moves along when only the date of the event changes.
+             * @example 2099-01-31T11:30:00.000Z
+             */
+            endsAt?: string | null;
+            /** @example Library, room B12 */
+            place?: string | null;
+            /**
+             * Format: uri
+             * @description Only people with a seat and organizers see it.
+             * @example https://meet.example.org/chess
+             */
+            onlineUrl?: string | null;
+            /**
+             * @description The number of seats. `null` means no limit.
+             * @example 30
+             */
+            capacity?: number | null;
         };
         NewBlog: {
             /** @example How to lose at chess */
@@ -2783,6 +2850,15 @@ export interface components {
         };
     };
     responses: {
+        /** @description `This request was completed, and what it created has been deleted since` */
+        CreatedIsGone: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["CreatedIsGone"];
+            };
+        };
         /** @description `Email is not configured` or `Frontend URL not configured` */
         EmailLinksRequired: {
             headers: {
@@ -2844,6 +2920,15 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["ForbiddenOrRegistrationsNotAllowed"];
+            };
+        };
+        /** @description `This Idempotency-Key belongs to a different request` */
+        KeyUsed: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["KeyUsed"];
             };
         };
         /** @description The response that you stored is up to date. */
@@ -3331,6 +3416,72 @@ export interface operations {
             "4XX": components["responses"]["Error"];
         };
     };
+    createAgendaEvent: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A random text. A request that you send again with its key creates nothing twice.
+                 * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAgendaEvent"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        event: components["schemas"]["ManagedEvent"];
+                    };
+                };
+            };
+            /** @description `Validation error` or `You must be a club head to create an event` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * @example Validation error
+                         * @example You must be a club head to create an event
+                         */
+                        message: string;
+                        errors?: components["schemas"]["Issues"];
+                    };
+                };
+            };
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["ForbiddenOrEventNotAllowed"];
+            410: components["responses"]["CreatedIsGone"];
+            422: components["responses"]["KeyUsed"];
+            /** @description `Error creating event` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error creating event";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
     getAgendaEvent: {
         parameters: {
             query?: never;
@@ -3397,7 +3548,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["EventDetails"];
+                "application/json": components["schemas"]["AgendaEventChanges"];
             };
         };
         responses: {
@@ -3435,7 +3586,13 @@ export interface operations {
     copyAgendaEvent: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A random text. A request that you send again with its key creates nothing twice.
+                 * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
+                 */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /**
                  * @description The id of the event.
@@ -3466,6 +3623,8 @@ export interface operations {
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["ForbiddenOrEventNotAllowed"];
             404: components["responses"]["EventNotFound"];
+            410: components["responses"]["CreatedIsGone"];
+            422: components["responses"]["KeyUsed"];
             /** @description `Error copying event` */
             500: {
                 headers: {
@@ -3988,7 +4147,13 @@ export interface operations {
     createBlog: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A random text. A request that you send again with its key creates nothing twice.
+                 * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -4012,6 +4177,8 @@ export interface operations {
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
+            410: components["responses"]["CreatedIsGone"];
+            422: components["responses"]["KeyUsed"];
             /** @description `Failed to create blog` */
             500: {
                 headers: {
@@ -4107,7 +4274,13 @@ export interface operations {
     submitBlog: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A random text. A request that you send again with its key creates nothing twice.
+                 * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -4131,6 +4304,8 @@ export interface operations {
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequiredOrUnauthorized"];
             403: components["responses"]["Forbidden"];
+            410: components["responses"]["CreatedIsGone"];
+            422: components["responses"]["KeyUsed"];
             /** @description `Failed to submit blog` */
             500: {
                 headers: {
@@ -5642,7 +5817,13 @@ export interface operations {
     sendEventMessage: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A random text. A request that you send again with its key creates nothing twice.
+                 * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
+                 */
+                "Idempotency-Key"?: string;
+            };
             path: {
                 /**
                  * @description The id of the event.
@@ -5689,6 +5870,8 @@ export interface operations {
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["ForbiddenOrRegistrationsNotAllowed"];
             404: components["responses"]["EventNotFound"];
+            410: components["responses"]["CreatedIsGone"];
+            422: components["responses"]["KeyUsed"];
             /** @description `Too many messages, please try again later` */
             429: {
                 headers: {
@@ -5956,7 +6139,13 @@ export interface operations {
     uploadPicture: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A random text. A request that you send again with its key creates nothing twice.
+                 * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6004,6 +6193,7 @@ export interface operations {
                     };
                 };
             };
+            410: components["responses"]["CreatedIsGone"];
             /** @description `A picture may have at most 10 MB, 16000 pixels per side and 40 megapixels, or 16 if it is progressive` */
             413: {
                 headers: {
@@ -6028,6 +6218,7 @@ export interface operations {
                     };
                 };
             };
+            422: components["responses"]["KeyUsed"];
             /** @description `Error uploading picture` */
             500: {
                 headers: {

@@ -94,6 +94,13 @@ export const EVENT_EXAMPLES = {
   imageUrl: { examples: ['https://images.example.org/chess-night.png'] },
 }
 
+/** The fields of an event in a request, except its date. */
+export const eventInputs = {
+  title: TextInput({ minLength: 3, ...EVENT_EXAMPLES.title }),
+  description: TextInput({ minLength: 10, ...EVENT_EXAMPLES.description }),
+  imageUrl: UrlInput(EVENT_EXAMPLES.imageUrl),
+}
+
 /** The fields of an event in a response; `eventColumns` in lib/database/columns.ts selects them and the ClubCard. */
 export const eventFields = {
   id: OpaqueId,

@@ -1,5 +1,6 @@
 import fp from 'fastify-plugin'
 
+import { attemptOf } from '../lib/database/idempotency.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { loadConverter } from '../lib/pictures/load-converter.ts'
 import { CANNOT_CONVERT, tooManyUploads } from '../lib/pictures/refusals.ts'
@@ -39,6 +40,7 @@ export default fp(async app => {
   app.decorate('storePicture', (reply, bytes) => store.storePicture({
     bytes,
     userId: reply.request.user.id,
+    attempt: attemptOf(reply.request),
     client: reply.request,
     isWanted: () => reply.isWanted(),
     admit: work => reply.admit(work),

@@ -115,6 +115,9 @@ const TESTIMONIAL_FIELDS = {
 const EVENT_FIELDS = {
   title: rules.text(3), description: rules.text(10), data: rules.date, imageUrl: rules.url,
 }
+const AGENDA_FIELDS = {
+  title: EVENT_FIELDS.title, description: EVENT_FIELDS.description, imageUrl: rules.url, date: rules.dateTime,
+}
 const DETAIL_FIELDS = {
   endsAt: rules.endAfter2030,
   place: rules.nullable(rules.visible(500)),
@@ -127,6 +130,8 @@ const valid = <T extends Record<string, Rule>>(fields: T) =>
 export const EVENT = valid(EVENT_FIELDS)
 /** Details of an event that begins with 2030. */
 export const DETAILS = valid(DETAIL_FIELDS)
+/** An event with its details. */
+export const AGENDA_EVENT = { ...valid(AGENDA_FIELDS), endsAt: '2031-02-03T12:00:00.000Z', place: 'Room 1' }
 
 export const OPERATIONS: Record<string, Operation> = {
   'POST /auth/register': {
@@ -387,12 +392,20 @@ export const OPERATIONS: Record<string, Operation> = {
     given: event,
     unknown: 'Event not found',
   },
+  'POST /agenda': {
+    access: HEADS,
+    failure: 'Error creating event',
+    body: AGENDA_EVENT,
+    fields: { ...AGENDA_FIELDS, ...DETAIL_FIELDS, endsAt: rules.endAfterDate },
+    required: ['title', 'description', 'imageUrl', 'date'],
+    gone: [400, 'You must be a club head to create an event'],
+  },
   'PUT /agenda/:id': {
     access: ORGANIZERS,
     failure: 'Error updating event',
-    body: DETAILS,
+    body: { ...DETAILS, ...AGENDA_EVENT },
     given: event,
-    fields: DETAIL_FIELDS,
+    fields: { ...AGENDA_FIELDS, ...DETAIL_FIELDS },
     ownClub: 'Not allowed to modify this event',
     unknown: 'Event not found',
   },
@@ -401,7 +414,7 @@ export const OPERATIONS: Record<string, Operation> = {
     failure: 'Error copying event',
     body: { dates: ['2030-01-08T00:00:00.000Z', '2030-01-15T00:00:00.000Z'] },
     given: event,
-    fields: { dates: rules.dates },
+    fields: { dates: rules.dates, ends: rules.ends },
     required: ['dates'],
     ownClub: 'Not allowed to modify this event',
     unknown: 'Event not found',

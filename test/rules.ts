@@ -93,6 +93,8 @@ const NO_DATE_TIME = [
   '2031-02-03T10:00:00Z\0', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59-14:00', 'Feb 3 2031 10:00 UTC', ...NO_TEXT,
 ]
 
+export const dateTime: Rule = { takes: ['2031-02-03T00:00:00.000Z'], refuses: NO_DATE_TIME }
+
 /** The end of an event that begins in 2030. */
 export const endAfter2030: Rule = {
   takes: ['2030-01-01T00:00:00.001Z', '2031-02-03T10:00:00.000Z', '9999-12-31T23:59:59.999Z', null],
@@ -101,10 +103,26 @@ export const endAfter2030: Rule = {
   ],
 }
 
+/** The end of an event with the date above. */
+export const endAfterDate: Rule = {
+  takes: ['2031-02-03T00:00:00.001Z', ...endAfter2030.takes.slice(1)],
+  refuses: ['2031-02-03T00:00:00Z', '2031-02-03T00:00:00+00:01', ...endAfter2030.refuses],
+}
+
 export const dates: Rule = {
   takes: [['2031-02-03T10:00:00.000Z']],
   refuses: [
     [], ['2031-02-03T10:00:00Z', '2031-02-03T11:00:00+01:00'], '2031-02-03T10:00:00Z', {}, null,
+    Array.from({ length: 53 }, (_, n) => new Date(2e12 + n).toISOString()),
+  ],
+}
+
+/** The ends of copies that begin on 8 and 15 January 2030. */
+export const ends: Rule = {
+  takes: [['2030-01-08T02:00:00Z', '2030-01-16T00:00:00+01:00']],
+  refuses: [
+    [], ['2030-01-08T02:00:00Z'], ['2030-01-08T02:00:00Z', '2030-01-15T00:00:00Z'],
+    ['2030-01-09T00:00:00Z', '2030-01-09T00:00:00Z'], '2031-02-03T10:00:00Z', {}, null,
     Array.from({ length: 53 }, (_, n) => new Date(2e12 + n).toISOString()),
   ],
 }

@@ -11,8 +11,8 @@ interface Item {
 }
 
 /**
- * Reads all stored data about a user as JSON in pieces; `undefined` for an unknown user. Hashes of passwords and
- * networks, ids in emails, and failed sign-ins are omitted: a failed sign-in is forgotten soon and may be someone
+ * Reads all stored data about a user as JSON in pieces; `undefined` for an unknown user. Hashes of passwords, networks
+ * and requests, ids in emails, and failed sign-ins are omitted: a failed sign-in is forgotten soon and may be someone
  * else's. The first batch of each list is read before the promise resolves, so that most errors occur before the
  * response starts. `picturesUrl` is the base URL of all pictures.
  */

@@ -66,7 +66,7 @@ export const calendarEvent = (
   ['last-modified', {}, 'date-time', toSeconds(stamp)],
   ['created', {}, 'date-time', toSeconds(event.createdAt)],
   ['dtstart', {}, 'date-time', toSeconds(event.date)],
-  event.endsAt ? ['dtend', {}, 'date-time', toSeconds(event.endsAt)] : ['duration', {}, 'duration', DURATION],
+  endOf(event),
   ['summary', {}, 'text', printableLine(event.title)],
   ...event.place ? [['location', {}, 'text', printableLine(event.place)]] : [],
   ...event.description === undefined ? [] : [['description', {}, 'text', printable(describe(event))]],
@@ -79,6 +79,13 @@ export const calendarEvent = (
 
 const describe = ({ description, onlineUrl }: CalendarEvent) =>
   onlineUrl ? `Join online: ${onlineUrl}\n\n${description}` : description!
+
+/** The end must be later than the start (RFC 5545, § 3.8.2.2), also without fractions of a second. */
+function endOf ({ date, endsAt }: CalendarEvent) {
+  if (!endsAt) return ['duration', {}, 'duration', DURATION]
+  const end = toSeconds(endsAt)
+  return end === toSeconds(date) ? ['duration', {}, 'duration', 'PT1S'] : ['dtend', {}, 'date-time', end]
+}
 
 /** Creates a calendar for an email (RFC 5546) that adds, changes or removes an event in the reader's calendar. */
 export function writeInvitation (event: CalendarEvent, method: CalendarMethod, pages: string | undefined) {

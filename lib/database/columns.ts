@@ -31,7 +31,7 @@ export const excerpt = (sql: Sql, text: PendingQuery<Row[]>) => sql`
  * The URL of a user's picture. If the user has uploaded it, the URL is below `picturesUrl`, so that avatars survive a
  * move to a different domain; null if the service does not know its own URL. A URL of the identity provider stays.
  */
-export const avatarOf = (sql: Sql, picturesUrl: string | null) => sql`(
+export const avatarOf = (sql: Sql | TransactionSql, picturesUrl: string | null) => sql`(
   SELECT CASE WHEN pictures.id IS NULL THEN avatar ELSE ${picturesUrl}::text || pictures.id END
   FROM (SELECT) AS one LEFT JOIN pictures ON pictures.id = (picture_ids(avatar))[1]
 )`

@@ -1,7 +1,8 @@
 import type { TransactionSql } from 'postgres'
 
 import type { Config } from '../config.ts'
-import type { Sql } from '../database/client.ts'
+import { expectOne, type Sql } from '../database/client.ts'
+import { type Attempt, createOnce, readCreated } from '../database/idempotency.ts'
 import type { Client, FairQueue } from '../fair-queue.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Convert, Picture } from './convert.ts'
@@ -13,6 +14,7 @@ export interface Upload {
   bytes: Buffer
   userId: string
   client: Client
+  attempt: Attempt | undefined
   /** Tells whether the client waits for the response. */
   isWanted (): boolean
   /** Runs statements after admission. */
@@ -44,17 +46,21 @@ export function createPictureStore (queue: FairQueue, config: Config, convert: C
    * Converts and stores a picture. Rejects with 401 for an unknown user, 409 beyond the quota, 503 if the wait ends,
    * and the errors of `convertPicture`.
    */
-  async function storePicture ({ bytes, userId, client, isWanted, admit }: Upload): Promise<StoredPicture> {
+  async function storePicture ({ bytes, userId, client, attempt, isWanted, admit }: Upload): Promise<StoredPicture> {
     const isNeeded = () => isWanted() && !isStopping
     return queue.run(client, async () => {
-      await admit(async sql => {
+      const stored = await admit(async sql => {
+        const known = attempt && await readCreated(sql, attempt, ids => findPicture(sql, ids))
+        if (known) return known[0]
         await deleteUnusedPictures(sql, userId)
         // Otherwise, uploads beyond the quota would cost a conversion each.
         await assertRoom(sql, userId, quota, 1)
+        return undefined
       })
+      if (stored) return stored
       if (!isNeeded()) throw tooManyUploads()
       const picture = await convert(bytes, config.MAX_PICTURE_BYTES)
-      return admit(sql => insertPicture(sql, userId, picture, quota))
+      return admit(sql => insertPicture(sql, userId, picture, quota, attempt))
     }, isNeeded)
   }
 
@@ -65,22 +71,30 @@ export function createPictureStore (queue: FairQueue, config: Config, convert: C
   }
 }
 
-/** Stores a picture. Rejects with 401 for an unknown user, and 409 beyond the quota. */
+/**
+ * Stores a picture, and only one if uploads have the same key. Rejects with 401 for an unknown user, and 409 beyond the
+ * quota.
+ */
 function insertPicture (
-  sql: Sql, userId: string, { large, small, width, height }: Picture, quota: Quota
+  sql: Sql, userId: string, { large, small, width, height }: Picture, quota: Quota, attempt: Attempt | undefined
 ): Promise<StoredPicture> {
-  return sql.begin(async transaction => {
+  return sql.begin(async transaction => expectOne(await createOnce(transaction, attempt, async () => {
     // Parallel uploads of an account wait here, so that the next statement counts all pictures.
     await transaction`SELECT FROM users WHERE id = ${userId} FOR NO KEY UPDATE`
     await assertRoom(transaction, userId, quota, large.length + small.length)
-    const [picture] = await transaction<[StoredPicture]>`
+    return transaction<StoredPicture[]>`
       INSERT INTO pictures (user_id, large, small, width, height)
       VALUES (${userId}, ${large}, ${small}, ${width}, ${height})
-      RETURNING id, width, height, iso8601(created_at) AS "createdAt"
+      RETURNING ${columns(sql)}
     `
-    return picture
-  })
+  }, ids => findPicture(transaction, ids))))
 }
+
+const columns = (sql: Sql | TransactionSql) => sql`id, width, height, iso8601(created_at) AS "createdAt"`
+
+const findPicture = (sql: Sql | TransactionSql, [id]: string[]) => sql<StoredPicture[]>`
+  SELECT ${columns(sql)} FROM pictures WHERE id = ${id!}
+`
 
 /** Rejects with 401 for an unknown user, and 409 if the quota has no room for another picture of so many bytes. */
 async function assertRoom (sql: Sql | TransactionSql, userId: string, quota: Quota, bytes: number) {

@@ -2,10 +2,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
 
 import { refuseRegistrations } from '../../lib/accounts/permissions.ts'
+import { attemptOf } from '../../lib/database/idempotency.ts'
 import { parseCursor } from '../../lib/formats.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
-import { agendaEventQuery, agendaQuery, insertCopies, removeSeat, seatsQuery, setDetails } from './queries.ts'
+import {
+  agendaEventQuery, agendaQuery, changeEvent, insertCopies, insertEvent, removeSeat, seatsQuery,
+} from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** When and where events are, and who has a seat. */
@@ -24,13 +27,25 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     if (!await reply.sendCached(agendaEventQuery, request.params.id)) throw new HttpError(404, 'Event not found')
   })
 
+  app.post('/', {
+    onRequest: app.requireRole('CLUB_HEAD'),
+    bodyLimit: app.config.MAX_TEXT_BYTES,
+    schema: schemas.create,
+    config: { failure: 'Error creating event' },
+  }, async (request, reply) => {
+    const event = await insertEvent(app.sql, request.user, request.body, attemptOf(request))
+    reply.code(201)
+    return { event }
+  })
+
   app.put('/:id', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
+    bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.update,
     config: { failure: 'Error updating event', transaction: true },
   }, async request => {
     const { user, params: { id }, body } = request
-    return { event: await setDetails(app.sql, app.outbox, { user, id, changes: body }) }
+    return { event: await changeEvent(app.sql, app.outbox, { user, id, changes: body }) }
   })
 
   app.post('/:id/copies', {
@@ -41,7 +56,13 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     const { user, params: { id }, body } = request
     const dates = body.dates.map(utc)
     if (new Set(dates).size < dates.length) throw validationError('dates', 'must not contain a date twice')
-    const events = await insertCopies(app.sql, user, id, dates)
+    const { ends } = body
+    if (ends && ends.length !== dates.length) throw validationError('ends', 'must have as many items as dates')
+    const copies = dates.map((date, place) => ({ date, duration: ends ? between(date, ends[place]!) : null }))
+    if (copies.some(({ duration }) => duration !== null && duration <= 0)) {
+      throw validationError('ends', 'must be after the start of each copy')
+    }
+    const events = await insertCopies(app.sql, { user, id, copies, attempt: attemptOf(request) })
     reply.code(201)
     return { events }
   })
@@ -83,6 +104,9 @@ function list ({ club, from, to, limit = '20', cursor }: Static<typeof schemas.l
 
 /** A date-time with an offset as UTC. */
 const utc = (dateTime: string) => new Date(dateTime).toISOString()
+
+/** Milliseconds between two times. */
+const between = (start: string, end: string) => Date.parse(end) - Date.parse(start)
 
 /** The current time for a cached query, which depends on its arguments only: a list is read once per minute. */
 const currentMinute = () => `${new Date().toISOString().slice(0, 'YYYY-MM-DDTHH:MM'.length)}:00.000Z`

@@ -1,4 +1,5 @@
 import type { Static } from '@sinclair/typebox'
+import type { TransactionSql } from 'postgres'
 
 import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import {
@@ -8,13 +9,16 @@ import { comes, seatsOf } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
+import { arrayOf, type Attempt, createOnce } from '../../lib/database/idempotency.ts'
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { changeSeats } from '../../lib/email/seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/schemas.ts'
-import { type copy, type get, type list, type listSeats, STORED_DETAILS, type update } from './schemas.ts'
+import {
+  type copy, type create, type get, type list, type listSeats, STORED_DETAILS, type update,
+} from './schemas.ts'
 
 type ManagedEvent = Static<typeof update.response[200]>['event']
 
@@ -108,9 +112,33 @@ export const seatsQuery = (sql: Sql, user: User, id: string): CachedQuery<Body<t
   fields: managedEvent(sql, user, id),
 })
 
-/** An event before a change of its details. */
+/**
+ * Adds an event with its details to the user's current club, and only one if requests have the same key. Throws an
+ * HttpError if the user does not belong to a club, or the event would end before its start.
+ */
+export function insertEvent (sql: Sql, user: User, event: Static<typeof create.body>, attempt: Attempt | undefined) {
+  const { title, description, imageUrl, date, endsAt = null } = event
+  const details = { ...toColumns(event, STORED_DETAILS), duration_ms: durationOf(new Date(date), endsAt) }
+  return sql.begin(async transaction => {
+    const [created] = await createOnce(transaction, attempt, async () => {
+      const [row] = await transaction<{ id: string }[]>`
+        INSERT INTO events (title, description, image_url, date, club_id)
+        SELECT ${title}, ${description}, ${imageUrl}, ${date}::text::timestamptz, club_id
+        FROM users WHERE id = ${user.id} AND club_id IS NOT NULL
+        RETURNING id
+      `
+      if (!row) throw new HttpError(400, 'You must be a club head to create an event')
+      await transaction`INSERT INTO event_details ${sql({ event_id: row.id, ...details })}`
+      return [row]
+    }, ([id]) => transaction<{ id: string }[]>`SELECT id FROM events WHERE id = ${id!}`)
+    return readManaged(sql, transaction, user, created!.id)
+  })
+}
+
+/** An event before a change. */
 interface Known {
   date: Date
+  sequence: number
   until: string
   duration_ms: number | null
   place: string | null
@@ -120,27 +148,30 @@ interface Known {
 }
 
 /**
- * Changes the given details of an event, and returns the event. Throws an HttpError if the event is unknown, the user
- * may not manage it, or it would end before its start. Enqueues emails to attendees about a new end, place or online
- * link, and to people who get a seat.
+ * Changes the given fields of an event, and returns the event. Throws an HttpError if the event is unknown, the user
+ * may not manage it, or it would end before its start. Enqueues emails to attendees about a new title, date, end, place
+ * or online link, and to people who get a seat.
  */
-export function setDetails (
+export function changeEvent (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
   { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
   const seats = { events: sql`SELECT ${id}::uuid`, cause: user.id }
+  const { endsAt, date } = changes
+  const eventColumns = {
+    ...toColumns(changes, ['title', 'description', 'imageUrl']), ...date !== undefined && { date: new Date(date) },
+  }
   return sql.begin(transaction => changeSeats(sql, transaction, outbox, seats, async () => {
     await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
     const [known] = await transaction<[Known]>`
       SELECT
-        date, ${runsUntil(sql)}::text AS until, duration_ms::float, place, online_url, capacity,
+        date, sequence, ${runsUntil(sql)}::text AS until, duration_ms::float, place, online_url, capacity,
         ${knownEvent(sql)} AS event
       FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
     `
-    const { endsAt } = changes
     const columns = {
       ...toColumns(changes, STORED_DETAILS),
-      ...endsAt !== undefined && { duration_ms: durationOf(known.date, endsAt) },
+      ...endsAt !== undefined && { duration_ms: durationOf(eventColumns.date ?? known.date, endsAt) },
       event_id: id,
     }
     const next = { ...known, ...columns }
@@ -156,10 +187,12 @@ export function setDetails (
     await transaction`
       INSERT INTO event_details ${sql(columns)} ON CONFLICT (event_id) DO UPDATE SET ${sql(columns)}
     `
+    // A trigger counts changes of the title and the date.
+    if (Object.keys(eventColumns).length > 0) await transaction`UPDATE events SET ${sql(eventColumns)} WHERE id = ${id}`
     await transaction`
       WITH changed AS (
-        UPDATE events SET sequence = sequence + 1
-        WHERE id = ${id} AND ${isNews}
+        UPDATE events SET sequence = ${known.sequence + 1}
+        WHERE id = ${id} AND (sequence > ${known.sequence} OR ${isNews})
         RETURNING *
       )
       ${outbox.enqueueBatch('event-changed', sql`
@@ -171,9 +204,16 @@ export function setDetails (
         WHERE greatest(${known.until}::text::timestamptz, ${runsUntil(sql)}) > now()
       `, user.id, CHANGES)}
     `
-    const [{ event }] = await transaction<[{ event: ManagedEvent }]>`${managedEvent(sql, user, id)}`
-    return event
+    return readManaged(sql, transaction, user, id)
   }))
+}
+
+/** Returns an event. Throws an HttpError if it is unknown or the user may not manage it. */
+async function readManaged (sql: Sql, transaction: TransactionSql, user: User, id: string) {
+  const [row] = await transaction<{ event: ManagedEvent }[]>`${managedEvent(sql, user, id)}`
+  // The user of a repeated request may have left the club.
+  if (!row) throw new HttpError(403, EVENT_NOT_ALLOWED)
+  return row.event
 }
 
 /** The duration of an event in milliseconds. Throws a validation error for an end that is not after the start. */
@@ -184,31 +224,52 @@ function durationOf (start: Date, endsAt: string | null) {
   return duration
 }
 
+/** A copy of an event: when it begins, and its duration in milliseconds unless it lasts as long as the event. */
+interface EventCopy {
+  date: string
+  duration: number | null
+}
+
+type CopiedEvent = Static<typeof copy.response[201]>['events'][number]
+
 /**
- * Adds a copy of an event for each of these dates, and returns the copies. All details are copied, but not who had a
- * seat. Throws an HttpError if the event is unknown or the user may not manage it.
+ * Adds copies of an event, and only once if requests have the same key. Returns them, earliest first. All details are
+ * copied, but not who had a seat. Throws an HttpError if the event is unknown or the user may not manage it.
  */
-export function insertCopies (sql: Sql, user: User, id: string, dates: string[]) {
+export function insertCopies (
+  sql: Sql,
+  { user, id, copies, attempt }: { user: User, id: string, copies: EventCopy[], attempt: Attempt | undefined }
+) {
   return sql.begin(async transaction => {
-    await transaction`SELECT FROM events WHERE id = ${id} FOR KEY SHARE`
-    await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
-    const rows = await transaction<{ event: Static<typeof copy.response[201]>['events'][number] }[]>`
-      WITH copied AS (
-        INSERT INTO events (title, description, image_url, date, club_id)
-        SELECT title, description, image_url, copy.date::timestamptz, club_id
-        FROM events CROSS JOIN jsonb_array_elements_text(${JSON.stringify(dates)}::text::jsonb) AS copy (date)
-        WHERE events.id = ${id}
-        RETURNING *
-      ), detailed AS (
-        INSERT INTO event_details
-        SELECT copy.* FROM copied JOIN event_details AS details ON event_id = ${id} CROSS JOIN LATERAL
-          jsonb_populate_record(details, jsonb_build_object('event_id', copied.id, 'seated_until', NULL)) AS copy
-      )
+    const created = await createOnce(transaction, attempt, async () => {
+      await transaction`SELECT FROM events WHERE id = ${id} FOR KEY SHARE`
+      await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
+      return transaction<{ id: string }[]>`
+        WITH copies AS (
+          SELECT * FROM jsonb_to_recordset(${JSON.stringify(copies)}::text::jsonb)
+            AS copy (date timestamptz, duration bigint)
+        ), copied AS (
+          INSERT INTO events (title, description, image_url, date, club_id)
+          SELECT title, description, image_url, copies.date, club_id
+          FROM events CROSS JOIN copies WHERE events.id = ${id}
+          RETURNING id, date
+        ), detailed AS (
+          INSERT INTO event_details
+          SELECT copy.* FROM copied JOIN copies USING (date) LEFT JOIN event_details AS details ON event_id = ${id}
+            CROSS JOIN LATERAL jsonb_populate_record(details, jsonb_build_object(
+              'event_id', copied.id, 'seated_until', NULL, 'duration_ms', coalesce(duration, duration_ms)
+            )) AS copy
+          WHERE details.event_id IS NOT NULL OR duration IS NOT NULL
+        )
+        SELECT id FROM copied
+      `
+    }, async ids => ids.map(id => ({ id })))
+    const rows = await transaction<{ event: CopiedEvent }[]>`
       SELECT row_to_json(event) AS event FROM (
         SELECT ${agendaColumns(sql)}
-        FROM copied AS events JOIN clubs ON clubs.id = club_id LEFT JOIN event_details ON event_id = ${id}
-          ${withCounts(sql)}
-        ORDER BY events.date
+        FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} ${withCounts(sql)}
+        WHERE events.id = ANY (${arrayOf(created)}::uuid[])
+        ORDER BY events.date, events.id
       ) AS event
     `
     return rows.map(({ event }) => event)

@@ -1,9 +1,10 @@
 import { Type } from '@sinclair/typebox'
 
 import { AgendaEvent, agendaFields, SeatFields } from '../../lib/agenda/schemas.ts'
+import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
-  DateTime, EmailAddress, EventNotAllowed, EventNotFound, FullName, IdParam, Message, NullableString, OpaqueId,
-  RegistrationsNotAllowed, ResponseObject,
+  DateTime, EmailAddress, eventInputs, EventNotAllowed, EventNotFound, FullName, IdParam, Message, NullableString,
+  OpaqueId, RegistrationsNotAllowed, ResponseObject,
 } from '../../lib/schemas.ts'
 
 const ONLINE_URL = { examples: ['https://meet.example.org/chess'] }
@@ -60,6 +61,9 @@ export const get = {
   response: { 200: ResponseObject({ event: AgendaEvent }), 404: EventNotFound },
 }
 
+const EventDate = TimeInput('When the event begins.')
+const End = Type.String({ format: 'date-time', examples: ['2030-01-31T11:30:00.000Z'] })
+
 const DETAILS = {
   place: Detail<string>('string', { format: 'visible', maxLength: 500, examples: ['Library, room B12'] }),
   onlineUrl: Detail<string>('string', {
@@ -72,21 +76,40 @@ const DETAILS = {
 /** The details that are stored as they are given. */
 export const STORED_DETAILS = Object.keys(DETAILS)
 
+const details = {
+  endsAt: Detail<string>('string', {
+    format: 'date-time',
+    description: 'When the event ends, after its start. It moves along when only the date of the event changes.',
+    examples: ['2099-01-31T11:30:00.000Z'],
+  }),
+  ...DETAILS,
+}
+
+export const create = {
+  operationId: 'createAgendaEvent',
+  summary: 'Create an event with all its details',
+  description: 'The event belongs to the club that you lead. `POST /events` creates one without details.',
+  headers: idempotencyHeaders,
+  body: Type.Object({ ...eventInputs, date: EventDate, ...details }, { title: 'NewAgendaEvent' }),
+  response: {
+    201: ResponseObject({ event: ManagedEvent }),
+    400: Message('You must be a club head to create an event'),
+    403: EventNotAllowed,
+    ...idempotencyErrors,
+  },
+}
+
 export const update = {
   operationId: 'updateAgendaEvent',
-  summary: 'Set end, place and seats of an event',
-  description: 'Club heads may change events of their own club. Admins may change any event. Missing fields stay ' +
-    'unchanged, and `null` removes a value. Who has a seat keeps it if the room becomes smaller. If the room grows, ' +
-    'the people who wait the longest get a seat and an email.',
+  summary: 'Change an event and its details',
+  description: 'Changes all given fields or, after an error, none. Club heads may change events of their own club. ' +
+    'Admins may change any event. Missing fields stay unchanged, and `null` removes a detail. Who has a ' +
+    'seat keeps it if the room becomes smaller. If the room grows, the people who wait the longest get a seat and an ' +
+    'email.',
   params,
-  body: Type.Object({
-    endsAt: Detail<string>('string', {
-      format: 'date-time',
-      description: 'When the event ends, after its start. It moves along when the date of the event changes.',
-      examples: ['2099-01-31T11:30:00.000Z'],
-    }),
-    ...DETAILS,
-  }, { title: 'EventDetails' }),
+  body: Type.Object({ ...Type.Partial(Type.Object({ ...eventInputs, date: EventDate })).properties, ...details }, {
+    title: 'AgendaEventChanges',
+  }),
   response: { 200: ResponseObject({ event: ManagedEvent }), 403: EventNotAllowed, 404: EventNotFound },
 }
 
@@ -94,13 +117,24 @@ export const copy = {
   operationId: 'copyAgendaEvent',
   summary: 'Repeat an event',
   description: 'Creates a copy of the event for each date, for example a weekly series. The copies have the same ' +
-    'duration, place and seats, but no registrations.',
+    'place and seats, but no registrations. Without `ends`, they last as long as the event. Dates that are past, or ' +
+    'at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.',
   params,
+  headers: idempotencyHeaders,
   body: Type.Object({
     dates: Type.Array(TimeInput('When the copy begins.'), { minItems: 1, maxItems: 52, uniqueItems: true }),
+    ends: Type.Optional(Type.Array(End, {
+      description: 'The end of each copy, in the order of `dates`. It lets an evening end at the same local time in ' +
+        'summer and in winter, also on the days when clocks change.',
+      minItems: 1,
+      maxItems: 52,
+    })),
   }, { title: 'EventCopies' }),
   response: {
-    201: ResponseObject({ events: Type.Array(AgendaEvent) }), 403: EventNotAllowed, 404: EventNotFound,
+    201: ResponseObject({ events: Type.Array(AgendaEvent) }),
+    403: EventNotAllowed,
+    404: EventNotFound,
+    ...idempotencyErrors,
   },
 }
 

@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 
 import { audit, changedFields } from '../../lib/http/audit.ts'
+import { attemptOf, readCreated } from '../../lib/database/idempotency.ts'
 import { userIdOf } from '../../lib/accounts/permissions.ts'
 import { consumeDraft } from '../../lib/auth/rate-limits.ts'
 import { HttpError } from '../../lib/http/errors.ts'
@@ -54,12 +55,19 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { title, content, imageUrl } = request.body
     const authorId = userIdOf(request, 'Unauthorized')
+    const attempt = attemptOf(request)
+    // A repeated request adds nothing.
+    const isKnown = attempt && await readCreated(app.sql, attempt, async ids => ids)
     const bytes = sizeOfDraft(title, content, imageUrl)
-    if (await bytesOfDrafts(app.sql, authorId) + bytes > DRAFT_MB_PER_USER * 1_000_000) {
-      throw new HttpError(413, schemas.tooManyDrafts(DRAFT_MB_PER_USER))
+    if (!isKnown) {
+      if (await bytesOfDrafts(app.sql, authorId) + bytes > DRAFT_MB_PER_USER * 1_000_000) {
+        throw new HttpError(413, schemas.tooManyDrafts(DRAFT_MB_PER_USER))
+      }
+      await consumeDraft(app.sql, request.network, bytes)
     }
-    await consumeDraft(app.sql, request.network, bytes)
-    const blog = await insertBlog(app.sql, picturesUrl(app.config, request), { title, content, imageUrl, authorId })
+    const blog = await insertBlog(
+      app.sql, picturesUrl(app.config, request), { title, content, imageUrl, authorId }, attempt
+    )
     reply.code(201)
     return { blog }
   })
@@ -87,7 +95,9 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Failed to create blog' },
   }, async (request, reply) => {
     const { body, user: { id: authorId } } = request
-    const blog = await insertBlog(app.sql, picturesUrl(app.config, request), { ...body, authorId })
+    const blog = await insertBlog(
+      app.sql, picturesUrl(app.config, request), { ...body, authorId }, attemptOf(request)
+    )
     reply.code(201)
     return { blog }
   })

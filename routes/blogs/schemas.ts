@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
+import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
   Avatar, DateTime, Enum, FirstName, IdParam, LastName, Message, NullableString, OpaqueId, ResponseObject, TextInput,
   Unauthorized, UrlInput,
@@ -71,10 +72,12 @@ export const submit = {
   operationId: 'submitBlog',
   summary: 'Submit a blog post',
   description: 'Creates a draft. An admin decides whether to publish it. Beyond `DRAFT_MB_PER_USER`, it gets a 413.',
+  headers: idempotencyHeaders,
   body: Type.Object({ title: Title, content: Content, imageUrl: Type.Optional(Image) }, { title: 'BlogSubmission' }),
   response: {
     201: ResponseObject({ blog: BlogWithAuthorName }),
     401: Unauthorized,
+    ...idempotencyErrors,
   },
 }
 
@@ -96,10 +99,11 @@ export const create = {
   operationId: 'createBlog',
   summary: 'Create a blog post',
   description: 'The signed-in user becomes the author. The default status is `DRAFT`.',
+  headers: idempotencyHeaders,
   body: Type.Object({
     title: Title, content: Content, imageUrl: Type.Optional(Image), status: Type.Optional(Status),
   }, { title: 'NewBlog' }),
-  response: { 201: ResponseObject({ blog: BlogWithAuthor }) },
+  response: { 201: ResponseObject({ blog: BlogWithAuthor }), ...idempotencyErrors },
 }
 
 export const update = {

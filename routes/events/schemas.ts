@@ -1,25 +1,22 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  ClubCard, Count, DateTime, EmailAddress, Enum, EVENT_EXAMPLES, eventFields, EventNotAllowed, EventNotFound,
-  EventSummary, EXAMPLE_DATE, EXAMPLE_ID, FirstName, FullName, IdParam, LastName, Message, OpaqueId, PageParams,
-  Pagination, RegistrationsNotAllowed, ResponseObject, TextInput, UrlInput,
+  ClubCard, Count, DateTime, EmailAddress, Enum, EVENT_EXAMPLES, eventFields, eventInputs, EventNotAllowed,
+  EventNotFound, EventSummary, EXAMPLE_DATE, EXAMPLE_ID, FirstName, FullName, IdParam, LastName, Message, OpaqueId,
+  PageParams, Pagination, RegistrationsNotAllowed, ResponseObject, TextInput,
 } from '../../lib/schemas.ts'
 
-const { title: TITLE, description: DESCRIPTION, imageUrl: IMAGE } = EVENT_EXAMPLES
+const { title: Title, description: Description, imageUrl: Image } = eventInputs
 const Event = ResponseObject({ ...eventFields, club: ClubCard }, { title: 'Event' })
 
 const registration = { id: OpaqueId, userId: OpaqueId, eventId: OpaqueId, registeredAt: DateTime }
 
-const Title = TextInput({ minLength: 3, ...TITLE })
-const Description = TextInput({ minLength: 10, ...DESCRIPTION })
 const Data = TextInput({
   minLength: 1,
   description: 'The date and time of the event, preferably in ISO 8601 with an offset. A text without an offset is ' +
     'read as UTC. Responses call this field `date`.',
   examples: [EXAMPLE_DATE],
 })
-const Image = UrlInput(IMAGE)
 const params = Type.Object({ id: IdParam('The id of the event.') })
 
 export const list = {
@@ -65,7 +62,7 @@ export const create = {
     title: Title,
     description: Description,
     data: Data,
-    imageUrl: Type.Optional(UrlInput({ description: 'Required. The response is a 400 if it is missing.', ...IMAGE })),
+    imageUrl: Type.Optional({ ...Image, description: 'Required. The response is a 400 if it is missing.' }),
   }, { title: 'NewEvent' }),
   response: {
     201: ResponseObject({ event: Event }),
@@ -118,7 +115,7 @@ export const register = {
     201: ResponseObject({
       registration: ResponseObject({
         ...registration,
-        event: ResponseObject({ title: Type.String(TITLE) }),
+        event: ResponseObject({ title: Type.String(EVENT_EXAMPLES.title) }),
         user: ResponseObject({ firstName: FirstName, lastName: LastName }),
       }, { title: 'Registration' }),
     }),

@@ -9,6 +9,7 @@ import { assertNotBusy, hashPassword, PLACEHOLDER, verifyPassword } from '../../
 import {
   consume, consumeAccountEmail, failedSignIns, limitFailures, newPasswords, type RateLimit,
 } from '../../lib/auth/rate-limits.ts'
+import { attemptOf, readCreated } from '../../lib/database/idempotency.ts'
 import { findManagedEvent } from '../../lib/accounts/permissions.ts'
 import { readPersonalData } from '../../lib/accounts/personal-data.ts'
 import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
@@ -190,12 +191,15 @@ const me: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { user, params: { id }, body } = request
     await findManagedEvent(app.sql, user, id, REGISTRATIONS_NOT_ALLOWED)
+    const attempt = attemptOf(request)
+    // A repeated request does not count as a message.
+    const isSent = attempt && await readCreated(app.sql, attempt, async ids => ids)
+    if (isSent) return reply.code(202).send({ message: 'The message is on its way' })
     const messages: RateLimit = {
       name: 'event-messages', key: user.id, max: MESSAGES_PER_USER, message: schemas.TOO_MANY_MESSAGES,
     }
     await consume(app.sql, messages, windowSeconds)
-    const isWritten = await insertMessage(app.sql, app.outbox, { user, eventId: id, message: body })
-    if (!isWritten) throw new HttpError(404, 'Event not found')
+    await insertMessage(app.sql, app.outbox, { user, eventId: id, message: body, attempt })
     audit(request, 'message-sent', { target: id })
     reply.code(202)
     return { message: 'The message is on its way' }

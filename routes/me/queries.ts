@@ -8,6 +8,7 @@ import { isManagedBy } from '../../lib/accounts/permissions.ts'
 import { comingTo } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
+import { type Attempt, createOnce } from '../../lib/database/idempotency.ts'
 import { profileColumns, toColumns } from '../../lib/database/columns.ts'
 import { isNotified, preferences } from '../../lib/email/notifications.ts'
 import { emailTo } from '../../lib/email/emails.ts'
@@ -194,34 +195,40 @@ export function setNotifications (sql: Sql, userId: string, wanted: Partial<Noti
 }
 
 /**
- * Enqueues a message to all attendees of an event. Returns whether the event still exists and the user may manage it.
- * Deletes some messages older than 60 days, whose emails no longer exist.
+ * Enqueues a message to all attendees of an event, and only one if requests have the same key. Throws a 404 if the
+ * event does not exist any more or the user may not manage it. Deletes some messages older than 60 days, whose emails
+ * no longer exist.
  */
-export async function insertMessage (
+export function insertMessage (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
-  { user, eventId, message }: { user: { id: string, role: Role }, eventId: string, message: EventMessage }
+  { user, eventId, message, attempt }: {
+    user: { id: string, role: Role }, eventId: string, message: EventMessage, attempt: Attempt | undefined
+  }
 ) {
   const { subject, text } = message
-  const { count } = await sql`
-    WITH past AS (
-      DELETE FROM event_messages WHERE id IN (
-        SELECT id FROM event_messages WHERE created_at < now() - interval '60 days'
-        ORDER BY created_at LIMIT 10 FOR UPDATE SKIP LOCKED
-      )
-    ), sender AS (
-      SELECT id FROM users WHERE id = ${user.id} FOR KEY SHARE
-    ), message AS (
-      INSERT INTO event_messages (event_id, sender_id, subject, text)
-      SELECT events.id, sender.id, ${subject}, ${text} FROM events CROSS JOIN sender
-      WHERE events.id = ${eventId} AND ${isManagedBy(sql, user)}
-      RETURNING id, event_id
-    ), emailed AS (${outbox.enqueueBatch('event-message', sql`
-      SELECT
-        NULL AS key, jsonb_build_object('message', id) AS data, NULL::uuid AS event_id,
-        ${comingTo(sql, sql`message.event_id`)} AS user_ids
-      FROM message
-    `, user.id)})
-    SELECT id FROM message
-  `
-  return count > 0
+  return sql.begin(transaction => createOnce(transaction, attempt, async () => {
+    const messages = await transaction<{ id: string }[]>`
+      WITH past AS (
+        DELETE FROM event_messages WHERE id IN (
+          SELECT id FROM event_messages WHERE created_at < now() - interval '60 days'
+          ORDER BY created_at LIMIT 10 FOR UPDATE SKIP LOCKED
+        )
+      ), sender AS (
+        SELECT id FROM users WHERE id = ${user.id} FOR KEY SHARE
+      ), message AS (
+        INSERT INTO event_messages (event_id, sender_id, subject, text)
+        SELECT events.id, sender.id, ${subject}, ${text} FROM events CROSS JOIN sender
+        WHERE events.id = ${eventId} AND ${isManagedBy(sql, user)}
+        RETURNING id, event_id
+      ), emailed AS (${outbox.enqueueBatch('event-message', sql`
+        SELECT
+          NULL AS key, jsonb_build_object('message', id) AS data, NULL::uuid AS event_id,
+          ${comingTo(sql, sql`message.event_id`)} AS user_ids
+        FROM message
+      `, user.id)})
+      SELECT id FROM message
+    `
+    if (messages.length === 0) throw new HttpError(404, 'Event not found')
+    return messages
+  }, async ids => ids.map(id => ({ id }))))
 }

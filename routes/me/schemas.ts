@@ -5,6 +5,7 @@ import { Busy } from '../../lib/auth/passwords.ts'
 import {
   TOO_MANY_EMAILS, TOO_MANY_FAILURES, TOO_MANY_PASSWORDS, TooManyEmails, TooManyFailures,
 } from '../../lib/auth/rate-limits.ts'
+import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
   Avatar, ClubName, CurrentUser, DateTime, EmailAddress, EmailInput, Enum, EventNotFound, EventSummary,
   EXAMPLE_PASSWORD, FirstName, IdParam, LastName, Message, NameInput, NewPassword, NullableString, NullableTextInput,
@@ -228,12 +229,14 @@ export const sendMessage = {
   description: 'Replies go to your email address if it is verified. Club heads may write about events of their own ' +
     'club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.',
   checkedByHandler: { params: Type.Object({ id: IdParam('The id of the event.') }) },
+  headers: idempotencyHeaders,
   body: NewMessage,
   response: {
     202: Message('The message is on its way'),
     400: Message('Event ID is required'),
     403: RegistrationsNotAllowed,
     404: EventNotFound,
+    ...idempotencyErrors,
     429: { ...Message(TOO_MANY_MESSAGES), headers: RetryAfter },
   },
 }

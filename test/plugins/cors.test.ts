@@ -38,7 +38,7 @@ const preflight = (url: string, method: string, origin: string) => ({
   headers: {
     origin,
     'access-control-request-method': method,
-    'access-control-request-headers': 'authorization, content-type',
+    'access-control-request-headers': 'authorization, content-type, idempotency-key',
   },
 })
 
@@ -46,7 +46,7 @@ const preflight = (url: string, method: string, origin: string) => ({
 const sendable = (origin: string) => ({
   ...readable(origin),
   'access-control-allow-methods': 'GET, HEAD, POST, PUT, DELETE',
-  'access-control-allow-headers': 'authorization, content-type',
+  'access-control-allow-headers': 'authorization, content-type, idempotency-key',
   'access-control-max-age': '600',
 })
 

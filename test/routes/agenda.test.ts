@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { eraseAccount } from '#lib/accounts/erasure.js'
 import { assertInvalid, assertMessage } from '../assertions.ts'
 import { build, inject, insert, MAIL, type Person, person, untilBlocked } from '../helper.ts'
-import { DETAILS, EVENT } from '../operations.ts'
+import { AGENDA_EVENT, DETAILS, EVENT } from '../operations.ts'
 import t from '../suite.ts'
 
 // Hundreds of changes of one event follow one another, which takes longer than 10 s on a slow machine.
@@ -140,6 +140,46 @@ t.test('GET /agenda/:id shows the public details, of past events too', async t =
   t.strictSame(Object.keys(listed).filter(field => field in details), [], 'the contract has no details')
 })
 
+/** Sends a request with an Idempotency-Key. */
+const sendOnce = (key: string, url: string, payload: object, { token } = head, service = app) =>
+  inject(service, 'POST', url, payload, { authorization: `Bearer ${token}`, 'idempotency-key': key })
+
+t.test('POST /agenda', async t => {
+  t.test('creates an event with all its details', async t => {
+    const details = { endsAt: '2031-02-03T02:00:00.000Z', place: 'Room 1', onlineUrl: 'https://x.org/', capacity: 5 }
+    const response = await head.inject('POST', '/agenda', { ...AGENDA_EVENT, ...details, clubId: 'x', id: 'x' })
+    t.equal(response.statusCode, 201)
+    const created = response.json().event
+    t.match(created, { ...AGENDA_EVENT, ...details, clubId: club, club: { name: 'Chess' }, seatsLeft: 5 })
+    t.strictSame((await head.inject('GET', `/agenda/${created.id}/seats`)).json().event, created)
+    const { endsAt, ...event } = AGENDA_EVENT
+    const bare = (await head.inject('POST', '/agenda', { ...event, place: null })).json().event
+    t.match(bare, { endsAt: null, place: null, onlineUrl: null, capacity: null, hasOnlineUrl: false })
+  })
+
+  t.test('saves nothing of an event with a wrong detail', async t => {
+    const count = async () => (await sql`SELECT FROM events`).length
+    const before = await count()
+    for (const [field, value] of [['endsAt', AGENDA_EVENT.date], ['onlineUrl', 'http:'], ['capacity', 0]]) {
+      const body = { ...AGENDA_EVENT, [String(field)]: value }
+      assertInvalid(t, await head.inject('POST', '/agenda', body), [String(field)])
+    }
+    assertMessage(t, await (await person(app, 'CLUB_HEAD')).inject('POST', '/agenda', AGENDA_EVENT), 400,
+      'You must be a club head to create an event')
+    t.equal(await count(), before)
+  })
+
+  t.test('with a key returns the event as it is now, and not to a head who has moved to a different club', async t => {
+    const mover = await person(app, 'CLUB_HEAD', { club_id: club })
+    const send = () => sendOnce('key', '/agenda', AGENDA_EVENT, mover)
+    const { event: { id } } = (await send()).json()
+    await put(id, { capacity: 7 })
+    t.match((await send()).json().event, { id, capacity: 7 })
+    await sql`UPDATE users SET club_id = ${await insert(app, 'clubs')} WHERE id = ${mover.id}`
+    assertMessage(t, await send(), 403, 'Not allowed to modify this event')
+  })
+})
+
 t.test('PUT /agenda/:id', async t => {
   t.test('changes the given fields, and null removes a value', async t => {
     const id = await addEvent()
@@ -152,7 +192,9 @@ t.test('PUT /agenda/:id', async t => {
 
   t.test('ignores other fields, also if they have the name of a column', async t => {
     const id = await addEvent()
-    const others = { durationMs: 'x', duration_ms: 'x', seatedUntil: 'x', eventId: 'x', until: 'x', date: 'x' }
+    const others = Object.fromEntries(
+      ['durationMs', 'duration_ms', 'seatedUntil', 'eventId', 'until', 'sequence', 'clubId'].map(name => [name, 'x'])
+    )
     t.match((await put(id, { ...others, place: 'Room 1' })).json().event, { id, place: 'Room 1', endsAt: null })
   })
 
@@ -188,6 +230,42 @@ t.test('PUT /agenda/:id', async t => {
       await put(id, { onlineUrl: 'https://x.org/' })
       t.strictSame(await changes(), [3, 1])
     }
+  })
+
+  t.test('changes title, text, picture, date and details at once, and tells it in one email', async t => {
+    const TITLE = 'Open day'
+    const id = await addEvent(undefined, { title: TITLE })
+    await register(ada, id)
+    const changes = {
+      title: 'Open evening',
+      description: 'All are welcome.',
+      imageUrl: 'https://x.org/a.png',
+      date: soon(72).toISOString(),
+      endsAt: soon(74).toISOString(),
+      place: 'Room 1',
+      capacity: 5,
+    }
+    t.match((await put(id, changes)).json().event, { id, ...changes })
+    t.match((await put(id, { date: soon(96).toISOString() })).json().event, { endsAt: soon(98).toISOString() })
+    const rows = await sql`
+      SELECT sequence, data -> 'known' ->> 'title' AS title FROM events JOIN email_batches ON event_id = events.id
+      WHERE events.id = ${id}
+    `
+    t.strictSame([...rows], [{ sequence: 2, title: TITLE }], 'the email tells the difference from the first title')
+    await put(id, { description: 'Everybody is welcome.' })
+    t.strictSame((await sql`SELECT sequence FROM events WHERE id = ${id}`)[0]!.sequence, 2, 'as PUT /events/:id')
+  })
+
+  t.test('changes nothing if a detail is wrong', async t => {
+    const id = await addEvent()
+    await register(ada, id)
+    const before = await sql`SELECT to_jsonb(events) FROM events WHERE id = ${id}`
+    const date = soon(72).toISOString()
+    for (const wrong of [{ endsAt: date }, { capacity: 0 }]) {
+      assertInvalid(t, await put(id, { title: 'Open evening', date, ...wrong }), Object.keys(wrong))
+    }
+    t.strictSame([...await sql`SELECT to_jsonb(events) FROM events WHERE id = ${id}`], [...before])
+    t.strictSame([...await sql`SELECT FROM email_batches WHERE event_id = ${id}`], [])
   })
 
   t.test('has a smaller room unseat nobody', async t => {
@@ -242,6 +320,32 @@ t.test('POST /agenda/:id/copies moves the details along', async t => {
     const { date, endsAt, createdAt } = event
     t.strictSame({ onlineUrl, ...shown }, { id: event.id, ...original, date, endsAt, createdAt })
   }
+})
+
+t.test('POST /agenda/:id/copies takes the end of each copy, for a clock change', async t => {
+  // Berlin leaves summer time on 27 October 2030.
+  const evening = { ...AGENDA_EVENT, date: '2030-10-19T18:00:00.000Z', endsAt: '2030-10-20T00:00:00.000Z' }
+  const { event: { id } } = (await head.inject('POST', '/agenda', evening)).json()
+  const dates = ['2030-11-02T19:00:00.000Z', '2030-10-26T18:00:00.000Z']
+  const ends = ['2030-11-03T01:00:00.000Z', '2030-10-27T01:00:00.000Z']
+  const { events } = (await head.inject('POST', `/agenda/${id}/copies`, { dates, ends })).json()
+  t.strictSame(events.map(({ date, endsAt, place }: any) => [date, endsAt, place]), [
+    [dates[1], ends[1], 'Room 1'], [dates[0], ends[0], 'Room 1'],
+  ])
+  const bare = await addEvent()
+  const copies = (await head.inject('POST', `/agenda/${bare}/copies`, { dates, ends })).json().events
+  t.strictSame(copies.map(({ endsAt }: any) => endsAt), [ends[1], ends[0]], 'an event without details')
+})
+
+t.test('POST /agenda/:id/copies with a key creates once', async t => {
+  const { event: { id } } = (await head.inject('POST', '/agenda', AGENDA_EVENT)).json()
+  const body = { dates: ['2031-03-03T00:00:00.000Z', '2031-03-10T00:00:00.000Z'] }
+  const send = () => sendOnce('copies', `/agenda/${id}/copies`, body)
+  const first = (await send()).json()
+  t.equal(first.events.length, 2)
+  t.strictSame((await send()).json(), first)
+  await head.inject('DELETE', `/events/${first.events[0].id}`)
+  t.strictSame((await send()).json(), { events: [first.events[1]] }, 'what is left')
 })
 
 t.test('PUT /me/seats/:eventId and GET /me/seats', async t => {

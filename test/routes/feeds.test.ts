@@ -210,6 +210,21 @@ t.test('The SEQUENCE of an event grows with each change of its title, date or cl
   }
 })
 
+// RFC 5545, § 3.8.2.2: DTEND is later than DTSTART.
+t.test('Calendars give an event that ends in the second of its start a duration', async t => {
+  await empty()
+  const admin = await person(app, 'ADMIN')
+  const [id] = await addEvents([{ club_id: await addClub(), date: '2030-03-30T10:00:00.100Z' }])
+  const times = async (endsAt: string) => {
+    t.equal((await admin.inject('PUT', `/agenda/${id}`, { endsAt })).statusCode, 200)
+    const { calendar } = await readCalendar(t, '/feeds/events.ics')
+    return ['dtstart', 'dtend', 'duration'].map(name =>
+      calendar.getFirstSubcomponent('vevent')!.getFirstPropertyValue(name)?.toString())
+  }
+  t.strictSame(await times('2030-03-30T10:00:00.900Z'), ['2030-03-30T10:00:00Z', undefined, 'PT1S'])
+  t.strictSame(await times('2030-03-30T10:00:01.000Z'), ['2030-03-30T10:00:00Z', '2030-03-30T10:00:01Z', undefined])
+})
+
 t.test('Own calendars have end, place and STATUS:TENTATIVE without a seat, and no declined events', async t => {
   await empty()
   const club = await addClub()

@@ -66,6 +66,9 @@ for (const [name, operation] of writing) {
       .filter(([, value]) => !taken.includes(value) && (changed + response.body).includes(String(value)))
     t.strictSame(effective, [], 'no other has an effect', { changed, response: response.body })
     // A password is stored as a hash.
-    for (const value of taken) if (value !== own.password) t.ok(changed.includes(String(value)), `${value} is stored`)
+    for (const value of taken.filter(value => value !== own.password)) {
+      // Times are stored in a different form.
+      t.ok(changed.includes(String(value).replace('.000Z', '+00:00')), `${value} is stored`)
+    }
   })
 }

@@ -176,6 +176,27 @@ t.test('Bytes behind a picture are not stored', async t => {
   t.notOk((await load(url)).rawPayload.includes('script'))
 })
 
+t.test('POST /me/pictures with a key stores an upload once, also at the quota', async t => {
+  const service = await build(t, { PUBLIC_URL: 'https://api.example.org', PICTURES_PER_USER: '1' })
+  const ada = await person(service)
+  const jpeg = await halves().jpeg().toBuffer()
+  const send = (payload: Buffer) => service.inject({
+    method: 'POST',
+    url: '/me/pictures',
+    headers: { ...bearer(ada.token), 'content-type': 'image/jpeg', 'idempotency-key': 'upload' },
+    payload,
+  })
+  const [first, second] = await Promise.all([send(jpeg), send(jpeg)])
+  t.strictSame([first.statusCode, second.json(), (await send(jpeg)).json()], [201, first.json(), first.json()])
+  assertResponse(t, await send(await halves(60).jpeg().toBuffer()), 422, {
+    message: 'This Idempotency-Key belongs to a different request',
+  })
+  await ada.inject('DELETE', `/me/pictures/${first.json().picture.id}`)
+  assertResponse(t, await send(jpeg), 410, {
+    message: 'This request was completed, and what it created has been deleted since',
+  })
+})
+
 t.test('An account has a quota of pictures and of bytes', async t => {
   const ada = await person(app)
   await Promise.all([1, 2, 3].map(() => stored(ada)))

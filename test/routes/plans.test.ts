@@ -145,8 +145,8 @@ const others: Record<string, () => Promise<unknown>> = {
   allUsers: async () => exports.allUsers(sql, { time: 'now', id: id.user }),
   'setProfile, with a picture': () => me.setProfile(sql, PICTURES, id.user, { ...name, avatar: id.picture }),
   'deletePicture, which is used': () => ownPictures.deletePicture(sql, head, id.picture, true),
-  'setDetails, of an event with registrations': () =>
-    agenda.setDetails(sql, outbox, { user: admin, id: id.event, changes: { capacity: 3, place: 'x' } }),
+  'changeEvent, of an event with registrations': () =>
+    agenda.changeEvent(sql, outbox, { user: admin, id: id.event, changes: { capacity: 3, place: 'x' } }),
   // The tokens of all users were revoked.
   'replaceCalendar, with a revoked token': () => me.replaceCalendar(sql, { id: id.user }, 'x').catch(() => {}),
   signInWithIdentity: () => auth.signInWithIdentity(sql, {
@@ -272,8 +272,8 @@ const crowded: Record<string, [() => PromiseLike<unknown>, number]> = {
   'registrationsOf, next batch': [() => exported(sql, firstRow!), 0],
   insertRegistration: [() => events.insertRegistration(sql, outbox, id.user, crowd.event), 0],
   setComing: [() => ownSeats.setComing(sql, outbox, { userId: crowd.user, eventId: crowd.event, coming: false }), 1],
-  setDetails: [
-    () => agenda.setDetails(sql, outbox, { user: admin, id: crowd.event, changes: { capacity: 101, place: 'x' } }), 1,
+  changeEvent: [
+    () => agenda.changeEvent(sql, outbox, { user: admin, id: crowd.event, changes: { capacity: 101, place: 'x' } }), 1,
   ],
   removeSeat: [
     () => agenda.removeSeat(sql, outbox, { user: admin, id: crowd.event, registrationId: crowd.registration }), 1,

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 
+import { idempotencyErrors, idempotencyHeaders } from '../../../lib/database/idempotency.ts'
 import {
   CANNOT_CONVERT, NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, PUBLIC_URL_REQUIRED, TOO_MANY_UPLOADS, tooLarge,
   tooManyPictures,
@@ -38,6 +39,7 @@ export const upload = {
     'and removes all metadata, for example the place where a photo was taken. Use the `url` of the response as ' +
     '`imageUrl`, or pass the `id` as `avatar` to `PUT /me/profile`. The service deletes pictures that are unused for ' +
     'a day.',
+  headers: idempotencyHeaders,
   checkedByHandler: {
     // The format of OpenAPI 3.0, because generators of clients know no other.
     body: {
@@ -49,6 +51,7 @@ export const upload = {
     400: Message(NOT_A_PICTURE),
     401: Unauthorized,
     409: MessageSuchAs(tooManyPictures(100, 100)),
+    ...idempotencyErrors,
     413: MessageSuchAs(tooLarge(10_000_000)),
     415: Message(OTHER_TYPE, ENCODED),
     501: Message(CANNOT_CONVERT, PUBLIC_URL_REQUIRED),
