@@ -1,6 +1,5 @@
 // Clients that nobody wrote: random combinations of operations, bodies, framing, pauses, pipelining, slow reading,
 // aborts and networks. As a worker thread this file runs them.
-import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -155,7 +154,8 @@ async function stayConnected (
   const network = n % networks
   for (;;) {
     const socket = new Socket().on('error', () => {})
-    const closed = once(socket, 'close')
+    // `once` of node:events would reject when the service resets the connection.
+    const closed = new Promise(resolve => socket.on('close', resolve))
     socket.connect({ port, host: '127.0.0.1', localAddress: `127.2.${network >> 8}.${network & 255}` })
     if (reads === 'all') socket.resume()
     if (reads === 'slowly') {
