@@ -117,10 +117,14 @@ async function createMetrics (app: FastifyInstance) {
   gauge('response_cache_bytes', 'Size of cached responses in bytes', cache.bytes)
 
   if (outbox.isConfigured) {
-    counter('emails_sent_total', 'Emails accepted by the SMTP server', outbox.sent)
+    counter('emails_sent_total', 'Emails accepted by the SMTP server', () => outbox.deliveries().sent)
+    counter('emails_refused_total', 'Emails refused by the SMTP server', () => outbox.deliveries().refused)
+    gauge('emails_paused', '1 while the SMTP server is unavailable', () => Number(outbox.deliveries().isPaused))
     const emails = storedGauges(() => outbox.count())
     emails('emails_pending', 'Emails waiting to be sent', ({ pending }) => pending.count)
     emails('emails_oldest_pending_seconds', 'Age of the oldest waiting email', ({ pending }) => pending.age)
+    emails('emails_oldest_untried_seconds', 'Age of the oldest due email that was never tried',
+      ({ untried }) => untried.age)
     emails('email_batches_due', 'Email batches that are due', ({ batches }) => batches.count)
     emails('email_batches_oldest_due_seconds', 'Time since the oldest batch was due', ({ batches }) => batches.age)
     emails('emails_failed', 'Emails that failed permanently', ({ failed }) => failed.count)

@@ -1,7 +1,9 @@
 import { assertFound, idOfEmail } from '../accounts/accounts.ts'
 import { loadConfig } from '../config.ts'
 import { isText, printableLine } from '../formats.ts'
-import { emailTo, enqueueEmails, type ListedEmail, listEmails, retryEmails, STATES } from '../email/emails.ts'
+import {
+  dismissEmails, emailTo, enqueueEmails, type ListedEmail, listEmails, retryEmails, STATES,
+} from '../email/emails.ts'
 import { isEmailConfigured } from '../email/transport.ts'
 import { StartupError } from '../startup.ts'
 import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
@@ -13,13 +15,16 @@ const USAGE = `Usage: npm run email -- COMMAND
   retry ID
   retry --all
       send a failed email again, or all failed emails
+  dismiss ID
+  dismiss --all
+      delete a failed email, or all failed emails, for example after a mistyped address
   test --email EMAIL
       send a test email to the account with this email address
 
 This command writes to the outbox, so you can use it while the service runs. The service sends the emails.
 --json prints JSON for programs.`
 
-/** `npm run email`: lists and retries emails in the outbox. */
+/** `npm run email`: lists, retries and dismisses emails in the outbox. */
 export default async function emailCommand (args: string[]) {
   const { command, operand, values } = parseCommandLine(args, {
     state: { type: 'string' },
@@ -27,7 +32,7 @@ export default async function emailCommand (args: string[]) {
     all: { type: 'boolean' },
     json: { type: 'boolean' },
     help: { type: 'boolean' },
-  }, { list: ['state', 'json'], retry: ['all', OPERAND], test: ['email'] })
+  }, { list: ['state', 'json'], retry: ['all', OPERAND], dismiss: ['all', OPERAND], test: ['email'] })
   if (values.help) return console.log(USAGE)
 
   switch (command) {
@@ -37,11 +42,16 @@ export default async function emailCommand (args: string[]) {
       const emails = await onTables(sql => listEmails(sql, state))
       return values.json ? console.log(JSON.stringify(emails)) : showLines(emails)
     }
-    case 'retry': {
-      if ((operand === undefined) === (values.all === undefined)) throw new UsageError('retry needs an ID or --all')
-      const count = await onTables(sql => retryEmails(sql, operand))
+    case 'retry':
+    case 'dismiss': {
+      if ((operand === undefined) === (values.all === undefined)) {
+        throw new UsageError(`${command} needs an ID or --all`)
+      }
+      const isRetry = command === 'retry'
+      const count = await onTables(sql => (isRetry ? retryEmails : dismissEmails)(sql, operand))
       if (operand && count === 0) throw new StartupError('The outbox does not contain a failed email with this id')
-      return console.log(`${count} ${count === 1 ? 'email' : 'emails'} will be sent`)
+      const emails = count === 1 ? 'email' : 'emails'
+      return console.log(isRetry ? `${count} ${emails} will be sent` : `Deleted ${count} ${emails}`)
     }
     case 'test': {
       const { email } = values

@@ -174,10 +174,11 @@ export async function findRecipient (sql: Sql, id: string): Promise<Recipient | 
 }
 
 /**
- * Numbers of unsent emails by state, with the age of the oldest email in seconds. `batches` counts due email batches,
- * with the time since the oldest batch was due.
+ * Numbers of unsent emails by state, with the age of the oldest email in seconds. `untried` counts the due emails that
+ * no sender has tried, and `batches` the due email batches, with the time since the oldest batch was due.
  */
-export type EmailCounts = Record<Exclude<EmailState, 'sent'> | 'batches', { count: number, age: number }>
+export type EmailCounts =
+  Record<Exclude<EmailState, 'sent'> | 'untried' | 'batches', { count: number, age: number }>
 
 /** Counts unsent emails. */
 export async function countEmails (sql: Sql): Promise<EmailCounts> {
@@ -185,11 +186,14 @@ export async function countEmails (sql: Sql): Promise<EmailCounts> {
     SELECT status AS name, count(*)::int, extract(epoch FROM now() - min(created_at))::float AS age
     FROM emails WHERE status <> 'sent' GROUP BY status
     UNION ALL
+    SELECT 'untried', count(*)::int, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float
+    FROM emails WHERE status = 'pending' AND due_at <= now() AND attempts = 0
+    UNION ALL
     SELECT 'batches', count(*)::int, coalesce(extract(epoch FROM now() - min(due_at)), 0)::float
     FROM email_batches WHERE due_at <= now()
   `
   const none = { count: 0, age: 0 }
-  const counts = { pending: none, failed: none, batches: none }
+  const counts = { pending: none, failed: none, untried: none, batches: none }
   return { ...counts, ...Object.fromEntries(rows.map(({ name, count, age }) => [name, { count, age }])) }
 }
 
@@ -223,6 +227,14 @@ export async function retryEmails (sql: Sql, id?: string) {
   const { count } = await sql`
     UPDATE emails SET status = 'pending', due_at = now(), attempts = 0, settled_at = NULL
     WHERE status = 'failed' AND ${id === undefined ? sql`true` : sql`id = ${id}`}
+  `
+  return count
+}
+
+/** Deletes failed emails: the email with this id, or all. Returns their number. */
+export async function dismissEmails (sql: Sql, id?: string) {
+  const { count } = await sql`
+    DELETE FROM emails WHERE status = 'failed' AND ${id === undefined ? sql`true` : sql`id = ${id}`}
   `
   return count
 }

@@ -20,8 +20,8 @@ export interface Outbox {
   enqueueBatch (
     template: NotificationTemplate, batches: PendingQuery<Row[]>, cause: string | null, times?: BatchTimes
   ): PendingQuery<Row[]>
-  /** Returns the number of emails that this process has sent. */
-  sent (): number
+  /** Returns what this process has sent, what the mail server has refused, and whether it is unavailable. */
+  deliveries (): { sent: number, refused: number, isPaused: boolean }
   /** Counts unsent emails and due email batches. */
   count (): Promise<EmailCounts>
 }
@@ -34,6 +34,6 @@ export const createOutbox = (sql: Sql, sender: Sender | undefined, config: Pick<
     sender ? enqueueEmails(sql, template, emails, cause) : sql`SELECT WHERE false`,
   enqueueBatch: (template, batches, cause, times) =>
     sender ? enqueueBatch(sql, template, batches, cause, times) : sql`SELECT WHERE false`,
-  sent: () => sender?.sent ?? 0,
+  deliveries: () => sender ?? { sent: 0, refused: 0, isPaused: false },
   count: () => countEmails(sql),
 })

@@ -66,8 +66,9 @@ interface Options {
  * deliveries may take longer than a turn. Emails that are still waiting at the end of a turn are released.
  */
 export class Sender {
-  /** Number of emails that this process has sent. */
+  /** Numbers of emails that this process has sent, and that the mail server has refused. */
   sent = 0
+  refused = 0
   readonly #sql: Sql
   readonly #shortSql: Sql
   readonly #config: Config
@@ -98,6 +99,9 @@ export class Sender {
     this.#times = times
     this.#pauseMs = times.pause.first
   }
+
+  /** Whether the mail server was unavailable at the last attempt. */
+  get isPaused () { return this.#checkAt !== undefined }
 
   start () {
     this.#running = this.#run()
@@ -236,8 +240,10 @@ export class Sender {
     }
     const settled = status === 'pending' ? 'failed' : status
     if (settled === 'sent') this.sent++
-    if (settled === 'failed') this.#log.warn(details, 'Email failed')
-    else this.#log.info(details, `Email ${settled}`)
+    if (settled === 'failed') {
+      this.refused++
+      this.#log.warn(details, 'Email failed')
+    } else this.#log.info(details, `Email ${settled}`)
     return { status: settled, error, ...told, attempts }
   }
 

@@ -43,7 +43,7 @@ t.test('Without SMTP_URL, an operation that needs email responds with 501', asyn
   t.strictSame(others, [])
   t.equal(app.outbox.isConfigured, false)
   t.equal((await app.outbox.enqueue('test', app.sql`SELECT 1`, null)).length, 0)
-  t.equal(app.outbox.sent(), 0)
+  t.equal(app.outbox.deliveries().sent, 0)
 })
 
 t.test('In production, a start without FRONTEND_URL says that emails have no links', async t => {
@@ -65,7 +65,7 @@ t.test('With SMTP_URL the email of a route is sent', async t => {
   while (emails.length === 0) await sleep(10)
   t.strictSame(emails[0]!.to, [ada.email])
   await app.close()
-  t.equal(app.outbox.sent(), 1)
+  t.equal(app.outbox.deliveries().sent, 1)
 })
 
 t.test('A stop finishes emails while requests finish', { timeout: 30_000 }, async t => {

@@ -203,11 +203,13 @@ t.test('Emails and batches are counted by their state, with the age of the oldes
     emails_failed: '1',
     email_batches_due: '1',
     emails_sent_total: '0',
+    emails_refused_total: '0',
+    emails_paused: /[01]/,
   }
   const samples = await scrape(app)
   t.match(samples, expected)
-  for (const name of ['emails_oldest_pending_seconds', 'email_batches_oldest_due_seconds']) {
-    const age = Number(samples[name])
+  for (const name of ['emails_oldest_pending', 'emails_oldest_untried', 'email_batches_oldest_due']) {
+    const age = Number(samples[`${name}_seconds`])
     t.ok(age >= 3600 && age < 3900, `${name}: ${age} s`)
   }
   app.outbox.count = () => Promise.reject(new Error('no database'))

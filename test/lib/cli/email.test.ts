@@ -72,3 +72,15 @@ t.test('retry sends failed emails again', async t => {
   t.strictSame(await run('retry'), failed('retry needs an ID or --all (see --help)'))
   t.strictSame(await run('retry', refused, '--all'), failed('retry needs an ID or --all (see --help)'))
 })
+
+t.test('dismiss deletes failed emails', async t => {
+  const states = async () => (await sql`SELECT status FROM emails ORDER BY created_at`).map(({ status }) => status)
+  const mistyped = await insert('failed')
+  for (const state of ['pending', 'failed', 'failed', 'sent']) await insert(state)
+  t.strictSame(await run('dismiss', mistyped), succeeded('Deleted 1 email\n'))
+  t.strictSame(await run('dismiss', mistyped), failed('The outbox does not contain a failed email with this id'))
+  t.strictSame(await states(), ['pending', 'failed', 'failed', 'sent'])
+  t.strictSame(await run('dismiss', '--all'), succeeded('Deleted 2 emails\n'))
+  t.strictSame(await states(), ['pending', 'sent'])
+  t.strictSame(await run('dismiss'), failed('dismiss needs an ID or --all (see --help)'))
+})

@@ -224,7 +224,7 @@ t.test('An email that cannot be composed is retried, and finally fails', async t
   const server = await startMailServer(t)
   const { id } = await person(app)
   await enqueue(id, 'news', { fails: true })
-  const { lines } = startSender(t, server)
+  const { sender, lines } = startSender(t, server)
   for (const attempts of [1, 2, 33]) {
     if (attempts === 33) await sql`UPDATE emails SET attempts = 32`
 
@@ -238,6 +238,7 @@ t.test('An email that cannot be composed is retried, and finally fails', async t
   }
   await all('failed')
   t.match(lines.at(-1), [{ template: 'news', error: 'The email could not be composed' }, 'Email failed'])
+  t.equal(sender.refused, 1)
   t.equal(await retryEmails(sql), 1)
   t.match(await listEmails(sql), [{ status: 'pending', attempts: 0 }])
 })
@@ -251,9 +252,10 @@ t.test('An unreachable server is tried at growing intervals, without writes', as
   server.fault = () => ({ stage: 'connect' })
   const { id } = await person(app)
   for (let n = 0; n < 6; n++) await enqueue(id)
-  const { messages } = startSender(t, server)
+  const { sender, messages } = startSender(t, server)
   const warnings = () => messages().filter(message => message.startsWith('Sending emails is paused'))
   await until(() => warnings().length >= 4)
+  t.equal(sender.isPaused, true)
   t.strictSame(warnings().slice(0, 4), [0.02, 0.04, 0.04, 0.04].map(seconds =>
     `Sending emails is paused for ${seconds} s. The SMTP server has closed the connection`))
   const rows = () => sql`SELECT xmin, status, attempts FROM emails ORDER BY attempts DESC, id`
@@ -266,6 +268,7 @@ t.test('An unreachable server is tried at growing intervals, without writes', as
   server.fault = () => undefined
   await until(async () => (await sql`SELECT FROM emails WHERE status = 'sent'`).count === 2)
   t.equal(server.emails.length, 2, 'the others are sent as soon as it is back')
+  t.strictSame([sender.isPaused, sender.refused], [false, 0])
 })
 
 t.test('Emails whose response is lost are sent again, with the same Message-ID', async t => {
@@ -578,7 +581,7 @@ t.test('In development emails are files', async t => {
     SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM users WHERE id = ${ada.id}
   `, null)
   t.equal(enqueued.length, 1)
-  await until(() => service.outbox.sent() === 1)
+  await until(() => service.outbox.deliveries().sent === 1)
   const files = await readdir(join(DATA_DIR, 'mail'))
   t.strictSame(files, [`${enqueued[0]!.id}.eml`])
   const raw = await readFile(join(DATA_DIR, 'mail', files[0]!), 'utf8')
