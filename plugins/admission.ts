@@ -122,7 +122,7 @@ export default fp(async app => {
   app.decorateReply('admit', function (read) { return enter(operations, this, () => read(app.sql)) })
   app.decorateReply('admitList', function (read) { return enter(lists, this, () => read(app.sql)) })
 
-  // An operation whose client has gone would otherwise keep its body, and the budget has no connection to close. While
+  // An operation whose client has gone would otherwise keep its body, and there is no connection to close. While
   // the database did not answer, 750 bodies of 1 MB ended a process with 512 MB of memory.
   const timer = setInterval(() => {
     for (const queue of Object.values(queues)) {

@@ -7,8 +7,8 @@ import type { Config } from '../lib/config.ts'
 import { RefusedError } from '../lib/http/errors.ts'
 
 /**
- * The maximum size of a body. For a larger body, the operation fails as declared. Without this limit, the budget would
- * close the connections of all clients that want the body.
+ * The maximum size of a body. For a larger body, the operation fails as declared. Without this limit, the service
+ * would close the connections of all clients that want the body.
  */
 export const maxBodyBytes = ({ MAX_HELD_BYTES }: Config) => Math.floor(MAX_HELD_BYTES / 2)
 
@@ -17,7 +17,7 @@ export function assertSize ({ length }: { readonly length: number }, config: Con
   if (length > maxBodyBytes(config)) throw new RefusedError('The response exceeds half of MAX_HELD_BYTES')
 }
 
-/** A reply that reads through the cache: in the queues of admission, and within the memory budget. */
+/** A reply that reads through the cache, in the queues of admission. */
 class LimitedCaller implements Caller {
   readonly #app: FastifyInstance
   readonly #reply: FastifyReply
@@ -37,10 +37,8 @@ class LimitedCaller implements Caller {
     this.#queueOf(read).join(this.#reply.request, read)
   }
 
-  hold (body: { readonly length: number }, bytes: number) {
-    const { budget, config } = this.#app
-    assertSize(body, config)
-    budget.share(this.#reply.request.held!, body, bytes)
+  hold (body: { readonly length: number }) {
+    assertSize(body, this.#app.config)
   }
 
   #queueOf ({ isList }: SharedRead<unknown>) {
@@ -49,8 +47,8 @@ class LimitedCaller implements Caller {
 }
 
 /**
- * Adds `reply.sendCached`. It binds lib/cache to this service: who owns a response, which queue a read waits in, whose
- * bytes count, and which tokens are looked up with the snapshot.
+ * Adds `reply.sendCached`. It binds lib/cache to this service: who owns a response, which queue a read waits in, and
+ * which tokens are looked up with the snapshot.
  */
 export default fp(async app => {
   const { sql, database: { shortSql }, config } = app
@@ -63,4 +61,4 @@ export default fp(async app => {
     lookUp: epochsOf,
     callerOf: reply => new LimitedCaller(app, reply),
   })
-}, { name: 'cache', dependencies: ['database', 'budget', 'admission'] })
+}, { name: 'cache', dependencies: ['database', 'admission'] })

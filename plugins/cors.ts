@@ -13,7 +13,7 @@ const LOOPBACK = /^https?:\/\/(([a-z\d-]+\.)*localhost|127(\.\d{1,3}){3}|\[::1\]
 
 /**
  * Allows only browser apps of the origins in FRONTEND_URL to read responses, including requests with credentials.
- * Outside production, also allows apps on this machine. The budget comes first, so that it also counts the
+ * Outside production, also allows apps on this machine. The memory plugin comes first, so that it also knows the
  * responses to OPTIONS requests.
  */
 export default fp(async app => {
@@ -31,4 +31,4 @@ export default fp(async app => {
     // Prevents a plain-text error for OPTIONS requests without Access-Control-Request-Method.
     strictPreflight: false,
   })
-}, { name: 'cors', dependencies: ['budget'] })
+}, { name: 'cors', dependencies: ['memory'] })

@@ -6,13 +6,29 @@ import { errorCodes, type FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { HttpError } from '../lib/http/errors.ts'
+import { joinChunks } from '../lib/http/join-chunks.ts'
 import { isDeeperThan } from '../lib/http/json-depth.ts'
 
 /** Maximum nesting of a body. Deeper JSON could exhaust the stack of later code. */
 const MAX_JSON_DEPTH = 32
 
+/** Maximum number of commas between values. No operation takes more than a hundred values. */
+const MAX_JSON_COMMAS = 10_000
+
+const TOO_MANY_VALUES = `JSON may have ${MAX_JSON_COMMAS} values`
+
 /** Maximum number of bytes to read from a refused body. */
 const REFUSED_BYTES = 2 ** 25
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The body with its small chunks joined. */
+    joinedBody: Readable | null
+  }
+}
+
+/** Length of a body whose chunks need not be joined. */
+const SHORT_BYTES = 1024
 
 /** Error message of an encoded body. */
 export const ENCODED = 'A request body cannot be encoded, please send it without Content-Encoding'
@@ -28,6 +44,7 @@ export const ENCODED = 'A request body cannot be encoded, please send it without
  */
 export default fp(async app => {
   const parse = app.getDefaultJsonParser('remove', 'remove')
+  app.decorateRequest('joinedBody', null)
   app.removeAllContentTypeParsers()
 
   app.addHook('onRequest', (request, _reply, done) => {
@@ -36,8 +53,8 @@ export default fp(async app => {
   })
 
   // After the checks of the token and the role.
-  app.addHook('preParsing', (request, _reply, _payload, done) => {
-    if (!isEncoded(request) || !hasBody(request) || !takesBody(request)) done()
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    if (!isEncoded(request) || !hasBody(request) || !takesBody(request)) done(null, joined(request, payload))
     // The response names what the client can use instead (RFC 9110, § 15.5.16).
     else done(new HttpError(415, ENCODED, { headers: { 'accept-encoding': 'identity' } }))
   })
@@ -46,6 +63,7 @@ export default fp(async app => {
     if (body.length === 0) done(null)
     else if (!isUtf8(body)) done(new HttpError(400, 'JSON must be UTF-8'))
     else if (isDeeperThan(body, MAX_JSON_DEPTH)) done(new HttpError(400, `JSON may be ${MAX_JSON_DEPTH} levels deep`))
+    else if (isDeeperThan(body, Infinity, MAX_JSON_COMMAS)) done(new HttpError(400, TOO_MANY_VALUES))
     else parse(request, body.toString(), done)
   })
 
@@ -60,6 +78,7 @@ export default fp(async app => {
     if (request.raw.complete !== false || !hasBody(request) || request.raw.destroyed || typeof payload !== 'string') {
       return done()
     }
+    request.joinedBody?.destroy()
     reply.header('content-length', Buffer.byteLength(payload))
     done(null, Readable.from(sendAndRead(payload, request.raw)))
   })
@@ -68,8 +87,15 @@ export default fp(async app => {
     if (!route.schema?.body) return
     route.preValidation = [useEmptyObject, ...[route.preValidation ?? []].flat()]
   })
-  // The `onSend` of budget counts an error message before the hook above makes it a stream, which would count as 4 MB.
-}, { name: 'json-body', dependencies: ['budget'] })
+}, { name: 'json-body' })
+
+/** Returns the body with its small chunks joined, unless it is short. */
+function joined (request: FastifyRequest, payload: Readable) {
+  const { 'transfer-encoding': encoding, 'content-length': length = 0 } = request.headers
+  if (encoding === undefined && Number(length) <= SHORT_BYTES) return payload
+  request.joinedBody = joinChunks(payload)
+  return request.joinedBody
+}
 
 /** Tells whether the route describes a body, which its schema or its handler checks. */
 function takesBody ({ routeOptions: { schema } }: FastifyRequest) {

@@ -47,7 +47,7 @@ export default fp(async app => {
   })
   onEnd(app, ({ method, routeOptions, since }, _reply, status) => {
     // A stream lasts as long as its client looks at a page.
-    if (routeOptions.config.openStreamBytes) return
+    if (routeOptions.config.isStream) return
     // A trailing slash does not make a different route.
     const route = routeOptions.url?.replace(/(?<=.)\/$/, '') ?? 'unknown'
     times.observe({ method, route, status }, (performance.now() - since) / 1000)
@@ -61,7 +61,7 @@ export default fp(async app => {
     if (!timingSafeEqual(digest(token), expected)) throw new HttpError(401, 'Metrics token required')
     return reply.type(registry.contentType).send(await registry.metrics())
   })
-}, { name: 'metrics', dependencies: ['database', 'admission', 'cache', 'budget', 'email', 'live', 'pictures'] })
+}, { name: 'metrics', dependencies: ['database', 'admission', 'cache', 'memory', 'email', 'live', 'pictures'] })
 
 async function sizeOfDatabase (sql: Sql) {
   const [{ bytes }] = await sql<[{ bytes: number }]>`SELECT pg_database_size(current_database())::float8 AS bytes`
@@ -70,7 +70,7 @@ async function sizeOfDatabase (sql: Sql) {
 
 /** Creates the metrics of the process and of other plugins, and the histogram of requests. */
 async function createMetrics (app: FastifyInstance) {
-  const { cache, sql, database: { connections }, queues, outbox, budget, live, config } = app
+  const { cache, sql, database: { connections }, queues, outbox, memory, live, config } = app
   const poolSize = config.DATABASE_POOL_SIZE
   // Loaded here because the service starts faster without it.
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } = await import('prom-client')
@@ -137,8 +137,7 @@ async function createMetrics (app: FastifyInstance) {
   const database = storedGauges(() => sizeOfDatabase(sql))
   database('database_bytes', 'Size of the database on the disk of PostgreSQL', bytes => bytes)
 
-  gauge('held_bytes', 'Bytes that requests make the service hold', () => budget.bytes)
-  counter('held_bytes_connections_closed_total', 'Connections closed past MAX_HELD_BYTES', () => budget.closed)
+  counter('memory_connections_closed_total', 'Connections closed because the memory was short', () => memory.closed)
 
   gauge('live_clients', 'Clients that watch lists', () => live.clients)
   counter('live_messages_total', 'Changes of lists sent to clients', () => live.counts.messages)

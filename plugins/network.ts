@@ -12,12 +12,12 @@ declare module 'fastify' {
   }
 }
 
-/** Adds `request.network`, which limits, queues and budgets count by. */
+/** Adds `request.network`, which limits and queues count by. */
 export default fp(async app => {
   app.decorateRequest('network', {
     getter () {
       const value = clientNetwork(this.ip)
-      // Kept, because it takes 2 to 8 µs, and the budget compares all connections by it during an overload.
+      // Kept, because it takes 2 to 8 µs, and connections are compared by it during an overload.
       Object.defineProperty(this, 'network', { value })
       return value
     },

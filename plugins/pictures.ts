@@ -7,12 +7,15 @@ import { CANNOT_CONVERT, tooManyUploads } from '../lib/pictures/refusals.ts'
 import { createPictureStore, type StoredPicture } from '../lib/pictures/store.ts'
 import { knownPicturesUrl } from '../lib/pictures/stored.ts'
 
+/** Share of MAX_HELD_BYTES that clients may announce, so that uploads are refused before connections are closed. */
+const FULL = 3 / 4
+
 declare module 'fastify' {
   interface FastifyInstance {
     /**
      * Rejects with 501 if this machine cannot convert pictures or the service does not know its own URL, and with 503
-     * if the memory budget has no room for this upload. Call it before the body arrives, so that refused uploads do not
-     * hold memory.
+     * if uploads have announced most of MAX_HELD_BYTES. Call it before the body arrives, so that refused uploads do
+     * not hold memory.
      */
     assertUpload (request: FastifyRequest): Promise<void>
     /** Stores an uploaded picture of the signed-in user. Rejects with the errors of `storePicture`. */
@@ -32,7 +35,7 @@ export default fp(async app => {
   app.decorate('assertUpload', async request => {
     if (!convert) throw new HttpError(501, CANNOT_CONVERT)
     knownPicturesUrl(app.config, request)
-    if (app.budget.isFullFor(request)) throw tooManyUploads()
+    if (app.memory.isFullFor(request, FULL * app.config.MAX_HELD_BYTES)) throw tooManyUploads()
   })
 
   // `assertUpload` refuses uploads without `convert`.
@@ -46,4 +49,4 @@ export default fp(async app => {
     admit: work => reply.admit(work),
   }))
   app.addHook('preClose', async () => store.endWaits())
-}, { name: 'pictures', dependencies: ['admission', 'budget'] })
+}, { name: 'pictures', dependencies: ['admission', 'memory'] })

@@ -9,10 +9,9 @@ export interface Caller {
   /** Tells that this caller also waits for the admission of the read, which may then come sooner. */
   join (read: SharedRead<unknown>): void
   /**
-   * Tells that this caller holds the body, and that the body has grown by `bytes`. If several callers hold it, one of
-   * them gets the bytes, and the others 0. Throws if the body is too large, which fails its read.
+   * Tells that this caller holds the body, which has grown. Throws if the body is too large, which fails its read.
    */
-  hold (body: { readonly length: number }, bytes: number): void
+  hold (body: { readonly length: number }): void
 }
 
 /** A read that several callers share. Its admission decides once for all of them. */

@@ -67,7 +67,7 @@ declare module 'fastify' {
 export interface CacheOptions extends SnapshotCacheOptions {
   /** Returns the owner of private responses to this request, such as the user id. */
   owner (request: FastifyRequest): string
-  /** Returns the reply as a caller of reads, which admits them and counts their bytes. The default has no limits. */
+  /** Returns the reply as a caller of reads, which admits them and limits their bytes. The default has no limits. */
   callerOf? (reply: FastifyReply): Caller
 }
 
@@ -150,7 +150,7 @@ export default fp<CacheOptions>(async (app, { owner, callerOf = unlimitedCaller,
   function send (reply: FastifyReply, caller: Caller, { contentType }: CachedBody, body: Sendable) {
     const { chunks, length } = body
     reply.headers({ 'content-type': contentType, 'content-length': length })
-    caller.hold(body, length)
+    caller.hold(body)
     reply.send(chunks.length > 1 ? Readable.from(inTurns(chunks)) : chunks[0])
   }
 }, { name: 'snapshot-cache' })

@@ -80,7 +80,7 @@ class Flight<T> implements SharedRead<T> {
 
   #addBytes (bytes: number) {
     this.length += bytes
-    for (const [index, caller] of this.#callers.entries()) caller.hold(this, index === 0 ? bytes : 0)
+    for (const caller of this.#callers) caller.hold(this)
     if (this.isWanted()) return
     // While the driver drops the remaining rows, a caller that joins would get the error.
     this.snapshot = null

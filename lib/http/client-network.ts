@@ -39,7 +39,7 @@ export function isProxyOf ({ TRUST_PROXY }: Pick<Config, 'TRUST_PROXY'>) {
 
 /**
  * Returns the subscriber that an IP address belongs to: the IPv4 address in its canonical form, or the first 48 bits of
- * an IPv6 address, the largest network of a subscriber. Limits, queues and budgets count by it. Anything that is not an
+ * an IPv6 address, the largest network of a subscriber. Limits and queues count by it. Anything that is not an
  * IP address becomes `unknown`, so that clients cannot invent networks.
  */
 export function clientNetwork (address: string): string {

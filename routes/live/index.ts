@@ -7,14 +7,11 @@ import { MAX_LISTS, NOT_A_LIST, TOO_MANY, watch } from './schemas.ts'
 /** Seconds after which a client that is refused can try again. */
 const RETRY_AFTER = 10
 
-/** Approximate memory of an open stream. */
-const STREAM_BYTES = 32 * 1024
-
 /** Streams of server-sent events about changes of public lists. */
 const live: FastifyPluginAsyncTypebox = async app => {
   app.get<{ Querystring: { list?: unknown } }>('/', {
     schema: watch,
-    config: { openStreamBytes: STREAM_BYTES },
+    config: { isStream: true },
     // The stream has no end, so it has no length.
     exposeHeadRoute: false,
   }, async (request, reply) => {

@@ -57,7 +57,12 @@ let pictures: Buffer[] = []
 
 export const UNREAD_STREAMS = 'streams of changes, unread'
 export const UPLOADS = 'sixteen pictures at once'
+export const EXPORTS = '400 exports at once'
+export const PIPELINED = 'pipelined streams of clients that leave'
 export const ABANDONED = 'uploads of clients that leave'
+
+/** A body of 14,500 bytes in chunks of one byte, which does not end. */
+const CHUNKS = '1\r\nx\r\n'.repeat(14_500)
 
 /** The largest upload. */
 const UPLOAD = Buffer.alloc(10_000_000)
@@ -112,6 +117,27 @@ export const ATTACKS: Record<string, Attack> = {
   }),
   'headers that never end on 6,000 connections': ({ port }) => open(port, 6000, socket => {
     socket.write(`GET /livez HTTP/1.1\r\nHost: a\r\n${HEADERS}`)
+  }),
+  'an upload in chunks of one byte': ({ port, author }) => open(port, 1, socket => {
+    socket.write('POST /me/pictures HTTP/1.1\r\nHost: a\r\nContent-Type: image/jpeg\r\n' +
+      `Authorization: Bearer ${author.token}\r\nTransfer-Encoding: chunked\r\n\r\n`)
+    for (let n = 0; n < 110; n++) socket.write(CHUNKS)
+  }),
+  'bodies of many small values': ({ port, author }) => open(port, 200, socket => {
+    const body = `{"a":[${'{},'.repeat(340_000)}0]}`
+    socket.write('POST /blogs/submit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
+      `Authorization: Bearer ${author.token}\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  }),
+  [EXPORTS]: ({ port, author }) => open(port, 400, socket => {
+    socket.resume().write(HEAD('/me/export', author.token))
+  }),
+  [PIPELINED]: ({ port }) => open(port, 134, socket => {
+    socket.write(HEAD(watch(['/events?limit=12', '/mentors'])).repeat(16))
+    setTimeout(() => socket.destroy(), 300)
+  }),
+  'announced uploads, refused': ({ port }) => open(port, 26, socket => {
+    socket.write('POST /me/pictures HTTP/1.1\r\nHost: a\r\nContent-Type: image/jpeg\r\n' +
+      'Content-Length: 4900000\r\n\r\n')
   }),
   'calendars of long texts': ({ port }) => open(port, 8, socket => {
     socket.on('data', data => { if (data.includes('END:VCALENDAR')) socket.write(HEAD('/feeds/events.ics')) })

@@ -25,8 +25,9 @@ const RETURNED = { GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=16384:glibc.mall
 /** Below it are the URLs of uploaded pictures. */
 const PUBLIC_URL = 'https://api.example.org'
 
-/** The limit of a pod in examples/kubernetes, in MB. */
+/** The limit of a pod in examples/kubernetes, and half of it, in MB. */
 const MEMORY = 512
+const LESS_MEMORY = 256
 
 export const HONEST = '127.0.0.9'
 
@@ -51,8 +52,13 @@ const SOAK = 600
 /** How much more memory the second half of an attack may have than the first one. */
 const GROWTH = 1.2
 
+/** Attacks that a process with LESS_MEMORY also survives. */
+const SMALL = Object.keys(ATTACKS).filter(name => /^(bodies|400|pipelined)/.test(name))
+
 interface Options {
   variables?: NodeJS.Dict<string>
+  /** Memory of the control group, in MB. */
+  memory?: number
   /** Duration of the attack. */
   seconds?: number
   /** Memory that the process keeps afterwards, in MB, because of a library that the attack makes it load. */
@@ -75,11 +81,11 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
 
   async function run (
     name: string, attacks: string[],
-    { variables, seconds = short ? 8 : 20, kept = 0, locked, slower = Infinity }: Options
+    { variables, memory = MEMORY, seconds = short ? 8 : 20, kept = 0, locked, slower = Infinity }: Options
   ) {
     const row: Row = rowOf(name, [], [])
     const own = scope.inner()
-    const group = await createGroup(own)
+    const group = await createGroup(own, memory)
     if (!group) return { ...row, missing: 'no control group of memory can be made here' }
     const { fixture, DATABASE_URL, author } = await server()
     try {
@@ -200,6 +206,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       ...name === UNREAD_STREAMS && short && { seconds: 4 },
       ...name === ABANDONED && { locked: 'pictures' },
     })),
+    ...SMALL.map(name => fault(`memory: ${name}, 256 MB`, [name], { memory: LESS_MEMORY })),
     fault('memory: returned by glibc', ['everything of an author of 300 MB'], { variables: RETURNED }),
     fault(`memory: ${UPLOADS}, returned by glibc`, [UPLOADS], { variables: RETURNED, kept: 40 }),
     fault('memory: all at once', all),

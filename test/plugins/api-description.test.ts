@@ -127,7 +127,7 @@ t.test('Headers and statuses that plugins add are described', async t => {
     const { operationId, responses, parameters = [] } = operationOf(route)
     t.strictSame(responses['4XX']!.content!['application/json']!.schema, { $ref: '#/components/schemas/Error' })
     // An overload of GET /mentors is an empty list. Streams have a limit of their own.
-    const isLimited = route.config?.openStreamBytes ?? (route.config?.failure && operationId !== 'listMentors')
+    const isLimited = route.config?.isStream ?? (route.config?.failure && operationId !== 'listMentors')
     t.equal(Boolean(responses[503]?.headers?.['Retry-After']), Boolean(isLimited), `${operationId} 503`)
     const isPublic = route.config?.cache === 'public'
     t.equal(Boolean(responses[304]?.headers?.ETag), isPublic, `${operationId} 304`)
@@ -271,7 +271,7 @@ t.test('The examples can be sent as they are to a service with the demo data', a
   const ordered = ['GET', 'POST', 'PUT', 'DELETE'].flatMap(method => routes.filter(route => route.method === method))
   const isLast = ({ method, url }: RouteOptions) => method === 'DELETE' ? ['/me', '/account/:id'].indexOf(url) : -1
   // An open stream has no end.
-  const others = ordered.filter(route => !route.config?.openStreamBytes)
+  const others = ordered.filter(route => !route.config?.isStream)
   for (const route of others.sort((one, other) => isLast(one) - isLast(other))) {
     await demo.sql`UPDATE users SET password = ${hash}`
     const { statusCode, body } = await send(route)

@@ -1,4 +1,4 @@
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
@@ -200,7 +200,7 @@ function fillQueue (t: Test, app: FastifyInstance) {
           })
         },
         join: read => caller.join(read),
-        hold: (body, bytes) => caller.hold(body, bytes),
+        hold: body => caller.hold(body),
       }, snapshot)
     },
   })
@@ -310,6 +310,18 @@ t.test('GET /live stays open while the database is away', async t => {
   t.equal((await later.next())?.list, '/mentors')
   await insert(app, 'mentors', { club_id: club })
   t.equal((await next())?.list, '/mentors', 'a change after the outage')
+})
+
+t.test('Streams that are pipelined on a connection end with it', async t => {
+  const app = await build(t, { DATABASE_URL })
+  await app.listen({ port: 0 })
+  const socket = connect((app.server.address() as AddressInfo).port)
+  socket.write('GET /live?list=/events HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(16))
+  while (app.live.clients < 16) await sleep(5)
+  socket.destroy()
+  const deadline = performance.now() + 5000
+  while (app.live.clients > 0 && performance.now() < deadline) await sleep(5)
+  t.equal(app.live.clients, 0)
 })
 
 t.test('A stop ends streams with a short time to retry', async t => {

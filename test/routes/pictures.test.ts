@@ -3,6 +3,7 @@ import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { crc32 } from 'node:zlib'
 
 import sharp from 'sharp'
@@ -425,13 +426,13 @@ t.test('An upload whose client has gone before its turn is not converted', async
   })
   await service.listen()
   const { token } = await person(service)
-  const { bytes } = service.budget
   await service.sql.begin(async sql => {
     await sql`LOCK TABLE pictures`
     const [socket] = await send(service, token, [await halves().jpeg().toBuffer()])
     await untilBlocked(service.database.shortSql)
+    const connections = promisify(service.server.getConnections.bind(service.server))
     socket!.destroy()
-    while (service.budget.bytes > bytes) await sleep(5)
+    while (await connections() > 0) await sleep(5)
   })
   t.equal(await answered, 503)
 })

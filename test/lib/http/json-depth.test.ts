@@ -1,6 +1,13 @@
 import { isDeeperThan } from '#lib/http/json-depth.js'
 import t from '../../suite.ts'
 
+t.test('The commas between values count, and not those in texts', t => {
+  const json = Buffer.from('{"a": [1, 2, ","], "b": ",,,,"}')
+  t.equal(isDeeperThan(json, 9, 3), false)
+  t.equal(isDeeperThan(json, 9, 2), true)
+  t.end()
+})
+
 t.test('The depth of a JSON text is the depth of its deepest object or array', async t => {
   const cases: [json: string, depth: number][] = [
     ['', 0],

@@ -1,0 +1,61 @@
+import type { FastifyRequest } from 'fastify'
+import fp from 'fastify-plugin'
+
+import { clientNetwork, isProxyOf } from '../lib/http/client-network.ts'
+import { createMeter, Memory, memoryLimit } from '../lib/http/memory.ts'
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    memory: Memory
+  }
+
+  interface FastifyContextConfig {
+    /** The response is a stream that stays open. */
+    isStream?: true
+  }
+
+  interface FastifyRequest {
+    /** Call it when the request has a response, so that the body that it announces no longer counts. */
+    forgetBody: (() => void) | null
+  }
+}
+
+/** Interval of measurements. One takes 25 µs. */
+const INTERVAL_MS = 50
+
+/** Measures the memory of the process, and closes the connections that hold the most if it becomes short. */
+export default fp(async app => {
+  const memory = new Memory(memoryLimit())
+  const measure = createMeter()
+  const isProxy = isProxyOf(app.config)
+  app.decorate('memory', memory)
+  app.decorateRequest('forgetBody', null)
+
+  app.server.on('connection', socket => {
+    const { remoteAddress = '', remotePort } = socket
+    // A connection of a proxy carries requests of different clients, so it begins as a network of its own.
+    const network = isProxy(remoteAddress, 0) ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress)
+    memory.open(socket, { network })
+  })
+  const timer = setInterval(() => memory.enforce(measure()), INTERVAL_MS).unref()
+  app.addHook('onClose', async () => clearInterval(timer))
+
+  app.addHook('onRequest', (request, { raw }, done) => {
+    const { end, forgetBody } = memory.begin(request.socket, request, announcedLength(request))
+    request.forgetBody = forgetBody
+    raw.once('close', end)
+    done()
+  })
+
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    request.forgetBody!()
+    done()
+  })
+}, { name: 'memory', dependencies: ['network'] })
+
+/** Returns the announced length of a body, at most `bodyLimit`. A chunked body counts as `bodyLimit`. */
+function announcedLength ({ headers, routeOptions: { bodyLimit } }: FastifyRequest) {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers
+  if (encoding !== undefined) return bodyLimit
+  return length === undefined ? 0 : Math.min(Number(length), bodyLimit)
+}

@@ -1,0 +1,118 @@
+import { EventEmitter } from 'node:events'
+import type { Socket } from 'node:net'
+import { runInNewContext } from 'node:vm'
+import { setFlagsFromString } from 'node:v8'
+
+import { createMeter, Memory, memoryLimit } from '#lib/http/memory.js'
+import t from '../../suite.ts'
+
+const MB = 2 ** 20
+
+/** A process with 512 MB, whose connections tell how many bytes have arrived and wait. */
+function start () {
+  const memory = new Memory(512 * MB)
+  const open = (network: string, name: string) => {
+    const socket = Object.assign(new EventEmitter(), {
+      name,
+      bytesRead: 0,
+      writableLength: 0,
+      destroyed: false,
+      destroy () {
+        socket.destroyed = true
+        socket.emit('close')
+      },
+    })
+    memory.open(socket as unknown as Socket, { network })
+    const begin = (announced = 0) => memory.begin(socket as unknown as Socket, { network }, announced)
+    return Object.assign(socket, { begin })
+  }
+  return { memory, open }
+}
+
+const closed = (sockets: { name: string, destroyed: boolean }[]) =>
+  sockets.filter(({ destroyed }) => destroyed).map(({ name }) => name).join(' ')
+
+t.test('Past a share of the memory, connections of the network that holds most are closed', async t => {
+  const { memory, open } = start()
+  const sockets = [open('a', 'a1'), open('a', 'a2'), open('b', 'b1'), open('c', 'c1')]
+  const [a1, a2, b1] = sockets
+  a1!.bytesRead = 2 * MB
+  a2!.writableLength = 3 * MB
+  b1!.bytesRead = 4 * MB
+  memory.enforce({ heap: undefined, resident: 400 * MB })
+  t.equal(closed(sockets), '', 'enough memory')
+  memory.enforce({ heap: undefined, resident: 420 * MB })
+  t.equal(closed(sockets), 'a1 a2')
+  t.equal(memory.closed, 2)
+  memory.enforce({ heap: undefined, resident: 425 * MB })
+  t.equal(closed(sockets), 'a1 a2', 'freed memory stays resident')
+  memory.enforce({ heap: undefined, resident: 440 * MB })
+  t.equal(closed(sockets), 'a1 a2 b1', 'further growth')
+  memory.enforce({ heap: undefined, resident: 500 * MB })
+  t.equal(closed(sockets), 'a1 a2 b1', 'a network that holds nothing loses nothing')
+  memory.enforce({ heap: undefined, resident: 200 * MB })
+  const late = open('d', 'd1')
+  late.bytesRead = MB
+  memory.enforce({ heap: undefined, resident: 415 * MB })
+  t.ok(late.destroyed, 'the limit is as before when the memory was free')
+})
+
+t.test('The heap counts after a full collection', async t => {
+  const { memory, open } = start()
+  const socket = open('a', 'a1')
+  socket.bytesRead = MB
+  memory.enforce({ heap: 150 * MB, resident: 200 * MB })
+  t.notOk(socket.destroyed)
+  memory.enforce({ heap: 160 * MB, resident: 200 * MB })
+  t.ok(socket.destroyed)
+})
+
+t.test('Requests without a response have weight, and of equal connections the newest is closed', async t => {
+  const { memory, open } = start()
+  const sockets = Array.from({ length: 40 }, (_, n) => open('a', `a${n}`))
+  for (const { begin } of sockets) begin()
+  memory.enforce({ heap: 200 * MB, resident: 0 })
+  t.equal(closed(sockets), sockets.slice(20).map(({ name }) => name).join(' '))
+})
+
+t.test('Bytes of requests that have ended do not count', async t => {
+  const { memory, open } = start()
+  const [done, open1] = [open('a', 'done'), open('b', 'open')]
+  const { end } = done.begin()
+  done.bytesRead = 9 * MB
+  end()
+  open1.begin()
+  open1.bytesRead = MB
+  memory.enforce({ heap: 200 * MB, resident: 0 })
+  t.equal(closed([done, open1]), 'open')
+})
+
+t.test('Announced bodies count until the response', async t => {
+  const { memory, open } = start()
+  const [a, b] = [open('a', 'a1'), open('b', 'b1')]
+  const first = a.begin(3 * MB)
+  b.begin(2 * MB)
+  t.equal(memory.isFullFor({ network: 'a' }, 4 * MB), true)
+  t.equal(memory.isFullFor({ network: 'b' }, 4 * MB), false, 'a announces more')
+  t.equal(memory.isFullFor({ network: 'a' }, 6 * MB), false)
+  first.forgetBody()
+  t.equal(memory.isFullFor({ network: 'b' }, MB), true)
+  first.end()
+  t.equal(memory.isFullFor({ network: 'a' }, 0), false)
+})
+
+t.test('The memory is that of the control group, or twice the largest heap', async t => {
+  t.equal(memoryLimit(512 * MB), 512 * MB)
+  t.ok(memoryLimit(0) > 100 * MB)
+  t.equal(memoryLimit(2 ** 64), memoryLimit(0))
+})
+
+t.test('The meter tells the heap after a full collection, and the resident set', async t => {
+  const measure = createMeter()
+  measure()
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+  const { heap, resident } = measure()
+  t.ok(heap! > MB && resident > heap!)
+  t.equal(measure().heap, undefined, 'no collection since')
+})
