@@ -179,8 +179,10 @@ t.test('Emails and batches are counted by their state, with the age of the oldes
   const { id } = await person(app)
   await app.sql`
     INSERT INTO emails (template, bulk, user_id, data, status, created_at)
-    SELECT 'test', false, ${id}, '{}', status, now() - interval '1 hour'
-    FROM unnest('{pending,pending,failed,sent}'::text[]) AS status
+    SELECT template, false, ${id}, '{}', status, now() - interval '1 hour'
+    FROM (VALUES
+      ('test', 'pending'), ('of-a-later-version', 'pending'), ('test', 'failed'), ('test', 'sent')
+    ) AS emails (template, status)
   `
   // Senders leave templates alone that they do not know.
   const insertMailing = (due: string) => app.sql`
