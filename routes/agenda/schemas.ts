@@ -126,8 +126,6 @@ export const copy = {
     ends: Type.Optional(Type.Array(End, {
       description: 'The end of each copy, in the order of `dates`. It lets an evening end at the same local time in ' +
         'summer and in winter, also on the days when clocks change.',
-      minItems: 1,
-      maxItems: 52,
     })),
   }, { title: 'EventCopies' }),
   response: {

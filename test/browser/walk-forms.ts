@@ -65,7 +65,7 @@ walk('A date is typed without a pause, because its year has four digits', {}, as
   await dialog.getByText('End must be a complete date and time, with a year of four digits').waitFor()
 })
 
-walk('A part of a form that is saved is shown, although another part was refused', {
+walk('A form that is refused changes nothing', {
   refusals: ['PUT /agenda/{id} 400'],
 }, async (t, page) => {
   await createEvent('Before the move', null)
@@ -77,8 +77,9 @@ walk('A part of a form that is saved is shown, although another part was refused
   await dialog.getByRole('button', { name: 'Save' }).click()
   await dialog.getByText('End must be after the start of the event').waitFor()
   await dialog.getByRole('button', { name: 'Cancel' }).click()
-  await entry(page, 'After the move').waitFor()
-  t.equal(await entry(page, 'Before the move').count(), 0)
+  await page.reload()
+  await entry(page, 'Before the move').waitFor()
+  t.equal(await entry(page, 'After the move').count(), 0)
 })
 
 walk('A newer file of an event replaces an older one in a calendar app', {
@@ -234,8 +235,8 @@ walk('A head sees on a phone who comes, without scrolling', {
   }
 })
 
-walk('A new event whose end is refused is created once, and keeps what was typed', {
-  refusals: ['PUT /agenda/{id} 400'],
+walk('A new event whose end is refused is not created, and keeps what was typed', {
+  refusals: ['POST /agenda 400'],
 }, async (t, page) => {
   const dialog = page.getByRole('dialog')
   await signIn(page, 'head', { to: '/manage' })
@@ -251,8 +252,9 @@ walk('A new event whose end is refused is created once, and keeps what was typed
   await dialog.getByText('End must be after the start of the event').waitFor()
   await dialog.getByLabel('Seats').fill('5')
   await page.keyboard.press('Escape')
+  t.equal(await entry(page, 'Only once').count(), 0)
 
-  await entry(page, 'Only once').getByRole('button', { name: 'Edit' }).click()
+  await page.getByRole('button', { name: 'New event' }).click()
   t.equal(await dialog.getByLabel('Place').inputValue(), 'Room 1')
   t.equal(await dialog.getByLabel('Seats').inputValue(), '5')
   await dialog.getByLabel('End').fill('2031-05-01T19:00')
@@ -261,6 +263,66 @@ walk('A new event whose end is refused is created once, and keeps what was typed
   t.equal(await entry(page, 'Only once').count(), 1)
   await page.getByRole('button', { name: 'New event' }).click()
   t.equal(await dialog.getByLabel('Title').inputValue(), '')
+})
+
+walk('A new event is created once, although the response to the first try is lost', {
+  refusals: ['POST /agenda failed', 'POST /agenda failed', 'POST /agenda 422'],
+}, async (t, page) => {
+  const dialog = page.getByRole('dialog')
+  await signIn(page, 'head', { to: '/manage' })
+  for (const title of ['A lost response', 'A changed event']) {
+    await page.route('**/agenda', async route => {
+      await route.fetch()
+      await route.abort()
+    }, { times: 1 })
+    await page.getByRole('button', { name: 'New event' }).click()
+    await dialog.getByLabel('Title').fill(title)
+    await dialog.getByLabel('Description').fill('A talk in the smallest room')
+    await dialog.getByLabel('Date and time').fill('2031-06-01T18:00')
+    await dialog.getByText('Use an address instead').click()
+    await dialog.getByLabel('Address of the picture').fill('https://images.example.org/lost.png')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    await dialog.getByText("Can't reach the service.").waitFor()
+    // The user comes back to the form.
+    await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'New event' }).click()
+    if (title === 'A changed event') await dialog.getByLabel('Title').fill('Changed since')
+    await dialog.getByRole('button', { name: 'Save' }).click()
+    if (title === 'A lost response') await notified(page, '“A lost response” has been saved.')
+  }
+  await dialog.getByText('Your first try has been saved').waitFor()
+  await page.reload()
+  await page.locator('main h1').waitFor()
+  t.strictSame(await Promise.all(['A lost response', 'A changed event', 'Changed since'].map(title =>
+    entry(page, title).count())), [1, 1, 0])
+})
+
+walk('The dates of a series are shown before they are created', {}, async (t, page) => {
+  await createEvent('A weekly evening', null)
+  const dialog = page.getByRole('dialog')
+  await signIn(page, 'head', { to: '/manage' })
+  const repeat = async (times: string) => {
+    await entry(page, 'A weekly evening').first().getByRole('button', { name: 'Repeat' }).click()
+    await dialog.getByLabel('How many more times').fill(times)
+  }
+  const dates = dialog.getByRole('checkbox')
+  const chosen = async () => Promise.all((await dates.all()).map(date => date.isChecked()))
+  await repeat('2')
+  t.strictSame(await chosen(), [true, true])
+  await dates.nth(1).uncheck()
+  await dialog.getByRole('button', { name: 'Create' }).click()
+  await notified(page, '1 event has been created.')
+  // The last of the two is the first in the list.
+  await entry(page, 'A weekly evening').last().getByRole('button', { name: 'Repeat' }).click()
+  await dialog.getByLabel('How many more times').fill('3')
+  t.strictSame(await chosen(), [false, true, true])
+  await dialog.getByText('exists already').waitFor()
+  if (process.env.LOOK) await page.screenshot({ path: `${process.env.LOOK}/repeat.png` })
+  if (process.env.LOOK) await page.setViewportSize({ width: 390, height: 800 })
+  if (process.env.LOOK) await page.screenshot({ path: `${process.env.LOOK}/repeat-390.png` })
+  for (const place of [1, 2]) await dates.nth(place).uncheck()
+  await dialog.getByRole('button', { name: 'Create' }).click()
+  await dialog.getByText('Please choose at least one date.').waitFor()
 })
 
 walk('A series that was typed survives Escape', {}, async (t, page) => {

@@ -22,6 +22,11 @@ export const client = createClient({
   },
 })
 
+/**
+ * A new `Idempotency-Key`. `crypto.randomUUID` would need HTTPS, which a phone in the same network does not have.
+ */
+export const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].map(part => part.toString(36)).join('-')
+
 /** Waits for the writes that run, so that a page which is loaded next shows them. Uploads change no page. */
 export const written = () => Promise.allSettled([...writes])
 
@@ -127,6 +132,7 @@ function tryAgain (headers) {
 /** @param {string} issue */
 function inPlainWords (issue) {
   return issue
+    .replace(/^is required$/, 'must not be empty')
     .replace('must NOT have fewer than 1 characters', 'must not be empty')
     .replace(/must NOT have fewer than (\d+) characters/, 'must have at least $1 characters')
     .replace(/must NOT have fewer than (\d+) items/, 'must be $1 or more')
@@ -164,13 +170,15 @@ export async function loadUser () {
  * @param {File} file
  * @param {(part: number) => void} progress gets the part that is sent, from 0 to 1
  * @param {AbortSignal} signal cancels the upload
+ * @param {string} key so that the same upload, sent again after a lost response, is stored once
  * @returns {Promise<{ picture: Schemas['Picture'] }>}
  */
-export function sendPicture (file, progress, signal) {
+export function sendPicture (file, progress, signal, key) {
   const upload = new Promise((resolve, reject) => {
     const request = new XMLHttpRequest()
     request.open('POST', `${API}/me/pictures`)
     request.setRequestHeader('authorization', `Bearer ${token()}`)
+    request.setRequestHeader('idempotency-key', key)
     request.responseType = 'json'
     request.upload.onprogress = ({ loaded, total }) => progress(loaded / total)
     request.onerror = reject

@@ -1,4 +1,4 @@
-import { ApiError, inSession } from './api.js'
+import { ApiError, inSession, newKey } from './api.js'
 import { h } from './dom.js'
 import { notify, wordsOf } from './parts.js'
 import { pictureField, takeDrops } from './picture.js'
@@ -36,6 +36,9 @@ import { draftOf, keepDraft } from './session.js'
 /** The last date. Without it, Chromium takes the hours that are typed after a year for more digits of this year. */
 const LAST_MINUTE = '9999-12-31T23:59'
 
+/** The header with the key of a request, which is also its name in a draft. */
+const KEY = 'Idempotency-Key'
+
 let forms = 0
 
 /**
@@ -47,19 +50,24 @@ let forms = 0
  * @param {object} description
  * @param {Field[]} description.fields
  * @param {string} description.verb the label of the button
- * @param {(values: Record<string, string>) => Promise<unknown>} description.send
+ * @param {(values: Record<string, string>, once: { 'Idempotency-Key': string }) => Promise<unknown>} description.send
+ * gets headers with which a request that is sent again after a lost response creates nothing twice
+ * @param {HTMLElement} [description.more] what appears above the button
  * @param {() => void} [description.cancel]
  * @param {boolean} [description.isEdit] `send` gets only the changed fields, and is not called without changes. An
  * unchanged field keeps its exact value, even if its control cannot show all of it.
- * @param {string | (() => string)} [description.draft] a name under which the browser keeps what the user has typed,
- * except passwords, until it is sent; a function if the name changes
+ * @param {string} [description.draft] a name under which the browser keeps what the user has typed, except passwords,
+ * until it is sent
  */
-export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
+export function form ({ fields, verb, send, cancel, isEdit = false, draft, more }) {
   const prefix = `form-${++forms}`
   const controls = fields.map(field => control(field, `${prefix}-${field.name}`))
   const problem = h('p', { class: 'problem', role: 'alert' })
   const button = h('button', { class: 'primary' }, verb)
   const restored = h('p', { class: 'hint' })
+
+  // Also kept, because the user may come back to the form after a lost response.
+  let key = (draft && draftOf(draft)?.[KEY]) || newKey()
 
   /** Whether all errors belong to fields. */
   let isAboutFields = false
@@ -70,6 +78,12 @@ export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
     if (!element.isConnected) {
       notify(wordsOf(error), 'wrong')
       return cancel?.()
+    }
+    // The first try was stored, and the user has changed the text since.
+    if (error instanceof ApiError && error.status === 422) {
+      if (draft) keepDraft(draft, null)
+      return problem.replaceChildren(
+        'Your first try has been saved, so this one has not. Reload the page, then change what you find there.')
     }
     const issues = error instanceof ApiError ? error.fields : {}
     const wrong = controls.filter(({ field, complain }) => {
@@ -85,20 +99,17 @@ export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
     first?.focus()
   }
 
-  const nameOfDraft = () => typeof draft === 'function' ? draft() : draft
   const changed = () => controls.filter(({ read, shown }) => read() !== shown)
 
   function keep () {
-    const name = nameOfDraft()
-    if (!name) return
+    if (!draft) return
     const typed = changed().filter(({ field }) => field.type !== 'password')
       .map(({ field, read }) => [field.name, read()])
-    keepDraft(name, typed.length > 0 ? Object.fromEntries(typed) : null)
+    keepDraft(draft, typed.length > 0 ? { ...Object.fromEntries(typed), [KEY]: key } : null)
   }
 
   function restore () {
-    const name = nameOfDraft()
-    const values = name && draftOf(name)
+    const values = draft && draftOf(draft)
     if (!values) return
     for (const { field, write } of controls) if (values[field.name] !== undefined) write(values[field.name] ?? '')
     // The values may have been sent from a different form, or be saved already.
@@ -107,7 +118,8 @@ export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
       type: 'button',
       onclick () {
         for (const { write, shown } of controls) write(shown)
-        keep()
+        key = newKey()
+        element.dispatchEvent(new Event('input'))
         restored.replaceChildren()
       },
     }, 'Start over'))
@@ -150,9 +162,9 @@ export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
         if (!element.isConnected) return cancel?.()
         const filled = isEdit ? changed() : controls
         if (filled.length === 0) return cancel?.()
-        await inSession(() => send(Object.fromEntries(filled.map(({ field, read }) => [field.name, read()]))))
-        const name = nameOfDraft()
-        if (name) keepDraft(name, null)
+        await inSession(() => send(
+          Object.fromEntries(filled.map(({ field, read }) => [field.name, read()])), { [KEY]: key }))
+        if (draft) keepDraft(draft, null)
       } catch (error) {
         show(error)
       } finally {
@@ -162,6 +174,7 @@ export function form ({ fields, verb, send, cancel, isEdit = false, draft }) {
   },
   restored,
   ...controls.map(({ element }) => element),
+  more,
   problem,
   h('div', { class: 'actions' }, cancel && h('button', { type: 'button', onclick: () => cancel() }, 'Cancel'), button))
   restore()

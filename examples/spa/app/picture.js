@@ -1,5 +1,5 @@
 // Fields for pictures, and uploads.
-import { ApiError, call, client, inSession, sendPicture } from './api.js'
+import { ApiError, call, client, inSession, newKey, sendPicture } from './api.js'
 import { PICTURE_BYTES } from './config.js'
 import { h } from './dom.js'
 import { actionButton, confirmed, notify, onDate, openDialog, smallPicture, wordsOf } from './parts.js'
@@ -135,7 +135,8 @@ export function pictureField ({ id, label, value, hint, optional = false, chosen
     bar.value = 0
     words.replaceChildren('Uploading …')
     try {
-      const { picture } = await inSession(() => sendPicture(file, part => { bar.value = part }, signal))
+      const { picture } = await inSession(() => sendPicture(file, part => { bar.value = part }, signal, keyOf(file)))
+      sent.delete(idOf(file))
       if (signal.aborted) return
       await use(picture)
       words.replaceChildren('The picture has been uploaded.')
@@ -174,6 +175,23 @@ export function pictureField ({ id, label, value, hint, optional = false, chosen
       },
     })
   }
+}
+
+/**
+ * The keys of files whose upload got no response. The same file gets the same key when the user chooses it again.
+ *
+ * @type {Map<string, string>}
+ */
+const sent = new Map()
+
+/** @param {File} file */
+const idOf = ({ name, size, lastModified }) => `${name} ${size} ${lastModified}`
+
+/** @param {File} file */
+function keyOf (file) {
+  const key = sent.get(idOf(file)) ?? newKey()
+  sent.set(idOf(file), key)
+  return key
 }
 
 /**

@@ -1,18 +1,18 @@
-import { call, client, download } from '../api.js'
+import { ApiError, call, client, download } from '../api.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import {
   actionButton, atTime, calendarLeaf, confirmed, count, heading, inColour, lead, nothing, notify, onDate, openDialog,
-  REPLACED, table,
+  REPLACED, table, untilTime,
 } from '../parts.js'
 import { here, refresh } from '../router.js'
-import { draftOf, hasRole, keepDraft } from '../session.js'
+import { hasRole } from '../session.js'
 import { adminNav } from '../shell.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 /** @import { Visit } from '../router.js' */
 /** @typedef {{ event: Schemas['Event'], registrations: number }} Row */
-/** @typedef {Schemas['NewEvent']} NewEvent */
+/** @typedef {Schemas['NewAgendaEvent']} NewEvent */
 
 /** The events of the user's club. */
 export async function ownEventsPage () {
@@ -54,7 +54,7 @@ function list (rows) {
           const { event: details } = await call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
           if (here() === page) editEvent(event, details)
         }, describedBy),
-        h('button', { type: 'button', onclick: () => repeatEvent(event), ...describedBy }, 'Repeat'),
+        actionButton('Repeat', () => repeatEvent(event), describedBy),
         actionButton('Delete', () => deleteEvent(event, registrations), { class: 'danger', ...describedBy }))))
   }))
 }
@@ -64,15 +64,11 @@ function list (rows) {
  * @param {Schemas['ManagedEvent']} [details]
  */
 async function editEvent (event, details) {
-  // A second try after a wrong end or number of seats changes the event that the first try has created.
-  let current = event
-  let isSent = false
-  const draft = () => current ? `event ${current.id}` : 'new event'
   const saved = await openDialog(event ? 'Edit event' : 'New event', close => [form({
     fields: [
       { name: 'title', label: 'Title', value: event?.title },
       { name: 'description', label: 'Description', type: 'textarea', value: event?.description },
-      { name: 'data', label: 'Date and time', type: 'datetime-local', value: event && toLocal(event.date) },
+      { name: 'date', label: 'Date and time', type: 'datetime-local', value: event && toLocal(event.date) },
       {
         name: 'imageUrl',
         label: 'Picture',
@@ -108,35 +104,26 @@ async function editEvent (event, details) {
     ],
     verb: 'Save',
     cancel: close,
-    draft,
+    draft: event ? `event ${event.id}` : 'new event',
     isEdit: Boolean(event),
-    async send ({ data, endsAt, place, onlineUrl, capacity, ...values }) {
-      const body = { ...values, ...data !== undefined && { data: data && fromLocal(data, event?.date) } }
-      isSent = true
-      const isNew = !current
-      if (!current) {
-        const typed = draftOf(draft())
-        keepDraft(draft(), null)
-        current = (await call(client.POST('/events', { body: /** @type {NewEvent} */ (body) }))).event
-        keepDraft(draft(), typed)
-      }
-      const params = { path: { id: current.id } }
-      if (!isNew && Object.keys(body).length > 0) await call(client.PUT('/events/{id}', { params, body }))
-      const changes = {
+    async send ({ date, endsAt, place, onlineUrl, capacity, ...values }, once) {
+      const body = {
+        ...values,
+        // Of an empty date, the service says that it is missing.
+        date: date ? fromLocal(date, event?.date) : event && date,
         ...endsAt !== undefined && { endsAt: endsAt ? fromLocal(endsAt, details?.endsAt ?? undefined) : null },
         ...place !== undefined && { place: place || null },
         ...onlineUrl !== undefined && { onlineUrl: onlineUrl || null },
         ...capacity !== undefined && { capacity: capacity === '' ? null : Number(capacity) },
       }
-      if (event ? Object.keys(changes).length > 0 : Object.values(changes).some(value => value !== null)) {
-        await call(client.PUT('/agenda/{id}', { params, body: changes }))
-      }
+      if (event) await call(client.PUT('/agenda/{id}', { params: { path: { id: event.id } }, body }))
+      else await call(client.POST('/agenda', { params: { header: once }, body: /** @type {NewEvent} */ (body) }))
       close(values.title ?? event?.title)
     },
   })])
-  // A part may be saved, although the form was refused.
-  if (isSent) await refresh()
-  if (saved) notify(`“${saved}” has been saved.`)
+  if (!saved) return
+  await refresh()
+  notify(`“${saved}” has been saved.`)
 }
 
 /**
@@ -175,41 +162,118 @@ async function deleteEvent ({ id, title }, registrations) {
   notify(`“${title}” has been deleted.`)
 }
 
+/** Maximum number of copies that are created at once. */
+const MOST_COPIES = 52
+
 /**
- * Creates copies of an event, a week or more apart.
+ * Creates copies of an event, a week or more apart. Shows all dates before, and leaves out dates that are past or at
+ * which the club has an event, unless the user chooses them.
  *
  * @param {Schemas['Event']} event
  */
-async function repeatEvent ({ id, title, date }) {
-  const copies = await openDialog(`Repeat “${title}”`, close => [form({
-    fields: [
-      {
-        name: 'weeks',
-        label: 'How often',
-        type: 'select',
-        options: [['1', 'Every week'], ['2', 'Every two weeks'], ['4', 'Every four weeks']],
+async function repeatEvent ({ id, title, date, clubId }) {
+  const page = here()
+  const [{ event: { endsAt } }, others] = await Promise.all([
+    call(client.GET('/agenda/{id}', { params: { path: { id } } })), eventsFrom(clubId, date),
+  ])
+  if (here() !== page) return
+  const dates = h('ul', { class: 'dates' })
+  /** @param {Event} [event] */
+  const show = event => {
+    // A click on a date changes no other.
+    if (event && dates.contains(/** @type {Node} */ (event.target))) return
+    const { weeks, dates: times } = Object.fromEntries(new FormData(element))
+    dates.replaceChildren(...copiesOf(date, endsAt, Number(weeks), Number(times)).map(copy => {
+      const other = others.find(event => event.date === copy.date)
+      const problem = Date.parse(copy.date) < Date.now()
+        ? 'in the past'
+        : other && (other.title === title ? 'exists already' : `at the same time as “${other.title}”`)
+      return h('li', {}, h('label', {},
+        h('input', { type: 'checkbox', checked: !problem, value: copy.date }),
+        h('span', {}, atTime(copy.date), ' ', untilTime(copy.date, copy.endsAt)),
+        problem && h('span', { class: 'badge draft' }, problem)))
+    }))
+  }
+  /** @type {HTMLFormElement} */
+  let element
+  const copies = await openDialog(`Repeat “${title}”`, close => {
+    element = form({
+      fields: [
+        {
+          name: 'weeks',
+          label: 'How often',
+          type: 'select',
+          options: [['1', 'Every week'], ['2', 'Every two weeks'], ['4', 'Every four weeks']],
+        },
+        // The service gets a date for each, so its errors name this field.
+        { name: 'dates', label: 'How many more times', type: 'number', value: 5, hint: `Up to ${MOST_COPIES}.` },
+      ],
+      verb: 'Create',
+      cancel: close,
+      draft: `series ${id}`,
+      more: dates,
+      async send ({ weeks, dates: times }, once) {
+        const all = copiesOf(date, endsAt, Number(weeks), Number(times))
+        const left = [...dates.querySelectorAll('input')].filter(({ checked }) => !checked).map(({ value }) => value)
+        const chosen = all.filter(({ date }) => !left.includes(date))
+        if (all.length > 0 && chosen.length === 0) throw new ApiError('Please choose at least one date.')
+        const ends = chosen.flatMap(({ endsAt }) => endsAt ?? [])
+        const body = { dates: chosen.map(({ date }) => date), ...ends.length > 0 && { ends } }
+        const params = { path: { id }, header: once }
+        const { events } = await call(client.POST('/agenda/{id}/copies', { params, body }))
+        close(events.length)
       },
-      // The service gets a date for each, so its errors name this field.
-      { name: 'dates', label: 'How many more times', type: 'number', value: 5, hint: 'Up to 52.' },
-    ],
-    verb: 'Create',
-    cancel: close,
-    draft: `series ${id}`,
-    async send ({ weeks, dates: times }) {
-      const first = new Date(date)
-      const dates = Array.from({ length: Math.min(53, Number(times) || 0) }, (_, place) => {
-        const next = new Date(first)
-        // The local time stays the same when clocks change.
-        next.setDate(first.getDate() + 7 * Number(weeks) * (place + 1))
-        return next.toISOString()
-      })
-      const { events } = await call(client.POST('/agenda/{id}/copies', { params: { path: { id } }, body: { dates } }))
-      close(events.length)
-    },
-  })])
+    })
+    element.addEventListener('input', show)
+    show()
+    return [element]
+  })
   if (!copies) return
   await refresh()
   notify(`${count(copies, 'event has', 'events have')} been created.`)
+}
+
+/**
+ * The copies of an event, so many weeks apart. Their start and end have the same local time when clocks change.
+ *
+ * @param {string} date
+ * @param {string | null} endsAt
+ * @param {number} weeks
+ * @param {number} times
+ */
+const copiesOf = (date, endsAt, weeks, times) =>
+  // One more than the service takes, so that it refuses them.
+  Array.from({ length: Math.min(MOST_COPIES + 1, times || 0) }, (_, place) => {
+    const days = 7 * weeks * (place + 1)
+    return { date: daysLater(date, days), endsAt: endsAt && daysLater(endsAt, days) }
+  })
+
+/** @param {string} date @param {number} days */
+function daysLater (date, days) {
+  const later = new Date(date)
+  later.setDate(later.getDate() + days)
+  return later.toISOString()
+}
+
+/**
+ * The events of a club from a date on, as far as a series can go.
+ *
+ * @param {string} club
+ * @param {string} from
+ */
+async function eventsFrom (club, from) {
+  const query = { club, from, to: daysLater(from, 7 * 4 * MOST_COPIES + 1), limit: '100' }
+  /** @type {Schemas['AgendaEvent'][]} */
+  const found = []
+  /** @type {string | null} */
+  let cursor = null
+  do {
+    /** @type {{ events: Schemas['AgendaEvent'][], next: string | null }} */
+    const page = await call(client.GET('/agenda', { params: { query: { ...query, ...cursor && { cursor } } } }))
+    found.push(...page.events)
+    cursor = page.next
+  } while (cursor)
+  return found
 }
 
 /** @type {Record<string, string>} */
@@ -274,8 +338,9 @@ async function writeToAll (id, title) {
     verb: 'Send',
     cancel: close,
     draft: `message ${id}`,
-    async send ({ subject = '', text = '' }) {
-      await call(client.POST('/me/events/{id}/message', { params: { path: { id } }, body: { subject, text } }))
+    async send ({ subject = '', text = '' }, once) {
+      const params = { path: { id }, header: once }
+      await call(client.POST('/me/events/{id}/message', { params, body: { subject, text } }))
       close(subject)
     },
   })])

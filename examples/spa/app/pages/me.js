@@ -73,9 +73,10 @@ export function submitPage () {
       ],
       verb: 'Submit',
       draft: 'new post',
-      async send ({ title = '', content = '', imageUrl }) {
+      async send ({ title = '', content = '', imageUrl }, once) {
         const page = here()
-        await call(client.POST('/blogs/submit', { body: { title, content, ...imageUrl && { imageUrl } } }))
+        const body = { title, content, ...imageUrl && { imageUrl } }
+        await call(client.POST('/blogs/submit', { params: { header: once }, body }))
         if (here() === page) await go('/me')
         notify('Thank you. An admin will review your post soon.')
       },

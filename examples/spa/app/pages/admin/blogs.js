@@ -85,10 +85,14 @@ async function editBlog (blog) {
     cancel: close,
     draft: blog ? `post ${blog.id}` : 'new post',
     isEdit: Boolean(blog),
-    async send ({ imageUrl, ...values }) {
+    async send ({ imageUrl, ...values }, once) {
       const body = { ...values, ...(blog ? imageUrl !== undefined : imageUrl) && { imageUrl } }
       if (blog) await call(client.PUT('/blogs/{id}', { params: { path: { id: blog.id } }, body }))
-      else await call(client.POST('/blogs', { body: /** @type {Schemas['NewBlog']} */ (body) }))
+      else {
+        await call(client.POST('/blogs', {
+          params: { header: once }, body: /** @type {Schemas['NewBlog']} */ (body),
+        }))
+      }
       close(values.title ?? blog?.title)
     },
   })])
