@@ -158,9 +158,7 @@ export function changeEvent (
 ) {
   const seats = { events: sql`SELECT ${id}::uuid`, cause: user.id }
   const { endsAt, date } = changes
-  const eventColumns = {
-    ...toColumns(changes, ['title', 'description', 'imageUrl']), ...date !== undefined && { date: new Date(date) },
-  }
+  const eventColumns = toColumns(changes, ['title', 'description', 'imageUrl', 'date'])
   return sql.begin(transaction => changeSeats(sql, transaction, outbox, seats, async () => {
     await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
     const [known] = await transaction<[Known]>`
@@ -171,7 +169,7 @@ export function changeEvent (
     `
     const columns = {
       ...toColumns(changes, STORED_DETAILS),
-      ...endsAt !== undefined && { duration_ms: durationOf(eventColumns.date ?? known.date, endsAt) },
+      ...endsAt !== undefined && { duration_ms: durationOf(new Date(date ?? known.date), endsAt) },
       event_id: id,
     }
     const next = { ...known, ...columns }
