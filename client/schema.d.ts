@@ -189,7 +189,7 @@ export interface paths {
         };
         /**
          * List who comes to an event
-         * @description People with a seat come first, then those who wait, then those who do not come.
+         * @description People with a seat come first, then those who wait, then those who do not come. `isReached`: whether messages reach them. `cancellation`: whom a deletion tells.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -2659,6 +2659,12 @@ export interface components {
              */
             avatar?: string | null;
         };
+        Reach: {
+            /** Format: int64 */
+            reached: number;
+            /** Format: int64 */
+            notReached: number;
+        };
         Registered: {
             user: {
                 id: components["schemas"]["Id"];
@@ -2722,6 +2728,7 @@ export interface components {
              * @example 3
              */
             position: number | null;
+            isReached: boolean;
         };
         SignedIn: {
             user: {
@@ -3665,6 +3672,7 @@ export interface operations {
                     "application/json": {
                         event: components["schemas"]["ManagedEvent"];
                         seats: components["schemas"]["Seat"][];
+                        cancellation: components["schemas"]["Reach"];
                     };
                 };
             };
@@ -5848,6 +5856,7 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         message: "The message is on its way";
+                        reach: components["schemas"]["Reach"];
                     };
                 };
             };

@@ -56,6 +56,9 @@ export const OpaqueId = Type.String({ title: 'Id', examples: [EXAMPLE_ID] })
 
 export const Count = Type.Integer({ examples: [12] })
 
+/** How many people an email reaches, and how many it does not reach. */
+export const Reach = ResponseObject({ reached: Type.Integer(), notReached: Type.Integer() }, { title: 'Reach' })
+
 /** The position of a page in its list. */
 export const Pagination = ResponseObject({
   page: Type.Integer({ examples: [1] }),

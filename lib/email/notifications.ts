@@ -1,3 +1,6 @@
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
+
+import { comes } from '../agenda/seats.ts'
 import { hashSecretToken } from '../auth/secret-tokens.ts'
 import type { Config } from '../config.ts'
 import type { Sql } from '../database/client.ts'
@@ -39,11 +42,23 @@ export const preferences = (sql: Sql) => sql`
 `
 
 /** SQL condition: whether the current row of `users` gets emails of this template. */
-export const isNotified = (sql: Sql, template: NotificationTemplate) => sql`
+export const isNotified = (sql: Sql | TransactionSql, template: NotificationTemplate) => sql`
   users.email_verified_at IS NOT NULL AND NOT EXISTS (
     SELECT FROM notifications WHERE notifications.user_id = users.id AND NOT ${sql(columnOf(template))}
   )
 `
+
+/** SQL: how many of the people who come to an event get emails of this template, as JSON, see `Reach`. */
+export const reachOf = (
+  sql: Sql | TransactionSql, template: NotificationTemplate, eventId: PendingQuery<Row[]>
+) => sql`(
+  SELECT json_build_object(
+    'reached', count(*) FILTER (WHERE ${isNotified(sql, template)}),
+    'notReached', count(*) FILTER (WHERE NOT (${isNotified(sql, template)}))
+  )
+  FROM event_registrations AS registrations JOIN users ON users.id = registrations.user_id
+  WHERE registrations.event_id = ${eventId} AND ${comes(sql)}
+)`
 
 /** Tells whether a user gets emails of this template. */
 export async function wantsEmails (sql: Sql, userId: string, template: NotificationTemplate) {

@@ -75,7 +75,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     const { user: { id, role }, params } = request
     // The other claims would give each token of a user an entry of its own in the cache.
     const user = { id, role }
-    const isSent = await reply.sendCached(seatsQuery, user, params.id)
+    const isSent = await reply.sendCached(seatsQuery, user, params.id, app.outbox.isConfigured)
     if (!isSent) await refuseRegistrations(reply, user, params.id)
   })
 

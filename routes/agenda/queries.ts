@@ -12,6 +12,7 @@ import { fullName, registeredFor, toColumns } from '../../lib/database/columns.t
 import { arrayOf, type Attempt, createOnce } from '../../lib/database/idempotency.ts'
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
+import { isNotified, reachOf } from '../../lib/email/notifications.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { changeSeats } from '../../lib/email/seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
@@ -96,20 +97,31 @@ const managedEvent = (sql: Sql, user: User, id: string) => sql`
   ) AS event
 `
 
-/** Who comes to an event. Without a row if the event is unknown or the user may not manage it. */
-export const seatsQuery = (sql: Sql, user: User, id: string): CachedQuery<Body<typeof listSeats>> => ({
+/**
+ * Who comes to an event. Without a row if the event is unknown or the user may not manage it. Without email, nobody can
+ * be reached.
+ */
+export const seatsQuery = (
+  sql: Sql, user: User, id: string, hasEmail: boolean
+): CachedQuery<Body<typeof listSeats>> => ({
   list: {
     field: 'seats',
     rows: sql`
       SELECT
         seats.id AS "registrationId", users.id AS "userId", ${fullName(sql)} AS name, email,
-        iso8601(registered_at) AS "registeredAt", state, position
+        iso8601(registered_at) AS "registeredAt", state, position,
+        ${hasEmail}::boolean AND ${isNotified(sql, 'event-message')} AS "isReached"
       FROM (${seatsOf(sql, sql`${id}`)}) AS seats JOIN users ON users.id = seats.user_id
       WHERE EXISTS (SELECT FROM events WHERE events.id = ${id} AND ${isManagedBy(sql, user)})
       ORDER BY since, seats.id
     `,
   },
-  fields: managedEvent(sql, user, id),
+  fields: sql`
+    SELECT managed.event, ${hasEmail
+      ? reachOf(sql, 'event-cancelled', sql`${id}`)
+      : sql`json_build_object('reached', 0, 'notReached', managed.event -> 'comingCount')`} AS cancellation
+    FROM (${managedEvent(sql, user, id)}) AS managed
+  `,
 })
 
 /**

@@ -4,7 +4,7 @@ import { AgendaEvent, agendaFields, SeatFields } from '../../lib/agenda/schemas.
 import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
   DateTime, EmailAddress, eventInputs, EventNotAllowed, EventNotFound, FullName, IdParam, Message, NullableString,
-  OpaqueId, RegistrationsNotAllowed, ResponseObject,
+  OpaqueId, Reach, RegistrationsNotAllowed, ResponseObject,
 } from '../../lib/schemas.ts'
 
 const ONLINE_URL = { examples: ['https://meet.example.org/chess'] }
@@ -139,7 +139,8 @@ export const copy = {
 export const listSeats = {
   operationId: 'listSeats',
   summary: 'List who comes to an event',
-  description: 'People with a seat come first, then those who wait, then those who do not come.',
+  description: 'People with a seat come first, then those who wait, then those who do not come. ' +
+    '`isReached`: whether messages reach them. `cancellation`: whom a deletion tells.',
   params,
   response: {
     200: ResponseObject({
@@ -151,7 +152,9 @@ export const listSeats = {
         email: EmailAddress,
         registeredAt: DateTime,
         ...SeatFields,
+        isReached: Type.Boolean(),
       }, { title: 'Seat' })),
+      cancellation: Reach,
     }),
     403: RegistrationsNotAllowed,
     404: EventNotFound,

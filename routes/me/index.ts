@@ -20,7 +20,8 @@ import { REGISTRATIONS_NOT_ALLOWED } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import {
   type Account, accountQuery, changePassword, deleteCalendar, findAccount, insertEmailChange, insertMessage,
-  insertVerificationEmail, revokeTokensOf, notificationsQuery, replaceCalendar, setNotifications, setProfile,
+  insertVerificationEmail, readMessages, revokeTokensOf, notificationsQuery, replaceCalendar,
+  setNotifications, setProfile,
 } from './queries.ts'
 import type { EventMessage } from './schemas.ts'
 import * as schemas from './schemas.ts'
@@ -193,16 +194,15 @@ const me: FastifyPluginAsyncTypebox = async app => {
     await findManagedEvent(app.sql, user, id, REGISTRATIONS_NOT_ALLOWED)
     const attempt = attemptOf(request)
     // A repeated request does not count as a message.
-    const isSent = attempt && await readCreated(app.sql, attempt, async ids => ids)
-    if (isSent) return reply.code(202).send({ message: 'The message is on its way' })
+    const [known] = (attempt && await readCreated(app.sql, attempt, ids => readMessages(app.sql, ids))) ?? []
+    if (known) return reply.code(202).send({ message: 'The message is on its way', reach: known.reach })
     const messages: RateLimit = {
       name: 'event-messages', key: user.id, max: MESSAGES_PER_USER, message: schemas.TOO_MANY_MESSAGES,
     }
     await consume(app.sql, messages, windowSeconds)
-    await insertMessage(app.sql, app.outbox, { user, eventId: id, message: body, attempt })
+    const [sent] = await insertMessage(app.sql, app.outbox, { user, eventId: id, message: body, attempt })
     audit(request, 'message-sent', { target: id })
-    reply.code(202)
-    return { message: 'The message is on its way' }
+    return reply.code(202).send({ message: 'The message is on its way', reach: sent!.reach })
   })
 
   app.get('/export', {

@@ -1,4 +1,5 @@
 import type { Static } from '@sinclair/typebox'
+import type { TransactionSql } from 'postgres'
 
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { revokeTokens } from '../../lib/auth/revoked-tokens.ts'
@@ -10,10 +11,10 @@ import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { type Attempt, createOnce } from '../../lib/database/idempotency.ts'
 import { profileColumns, toColumns } from '../../lib/database/columns.ts'
-import { isNotified, preferences } from '../../lib/email/notifications.ts'
+import { isNotified, preferences, reachOf } from '../../lib/email/notifications.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import type { CurrentUser } from '../../lib/schemas.ts'
+import type { CurrentUser, Reach } from '../../lib/schemas.ts'
 import { INVALID } from '../../plugins/auth.ts'
 import {
   type createCalendar, type EventMessage, type listNotifications, NOTIFICATIONS, type Notifications, type readAccount,
@@ -194,10 +195,22 @@ export function setNotifications (sql: Sql, userId: string, wanted: Partial<Noti
   })
 }
 
+/** A message with the number of people whom it reaches. */
+interface SentMessage {
+  id: string
+  reach: Static<typeof Reach>
+}
+
+/** Returns messages that were sent, with the number of people whom they would reach now. */
+export const readMessages = (sql: Sql | TransactionSql, ids: string[]) => sql<SentMessage[]>`
+  SELECT id, ${reachOf(sql, 'event-message', sql`event_messages.event_id`)} AS reach FROM event_messages
+  WHERE id = ANY (${`{${ids.join()}}`}::uuid[])
+`
+
 /**
- * Enqueues a message to all attendees of an event, and only one if requests have the same key. Throws a 404 if the
- * event does not exist any more or the user may not manage it. Deletes some messages older than 60 days, whose emails
- * no longer exist.
+ * Enqueues a message to all attendees of an event, and only one if requests have the same key. Returns it with its
+ * reach. Throws a 404 if the event does not exist any more or the user may not manage it. Deletes some messages older
+ * than 60 days, whose emails no longer exist.
  */
 export function insertMessage (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
@@ -207,7 +220,7 @@ export function insertMessage (
 ) {
   const { subject, text } = message
   return sql.begin(transaction => createOnce(transaction, attempt, async () => {
-    const messages = await transaction<{ id: string }[]>`
+    const messages = await transaction<SentMessage[]>`
       WITH past AS (
         DELETE FROM event_messages WHERE id IN (
           SELECT id FROM event_messages WHERE created_at < now() - interval '60 days'
@@ -226,9 +239,9 @@ export function insertMessage (
           ${comingTo(sql, sql`message.event_id`)} AS user_ids
         FROM message
       `, user.id)})
-      SELECT id FROM message
+      SELECT id, ${reachOf(sql, 'event-message', sql`message.event_id`)} AS reach FROM message
     `
     if (messages.length === 0) throw new HttpError(404, 'Event not found')
     return messages
-  }, async ids => ids.map(id => ({ id }))))
+  }, ids => readMessages(transaction, ids)))
 }

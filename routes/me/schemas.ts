@@ -9,7 +9,8 @@ import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempo
 import {
   Avatar, ClubName, CurrentUser, DateTime, EmailAddress, EmailInput, Enum, EventNotFound, EventSummary,
   EXAMPLE_PASSWORD, FirstName, IdParam, LastName, Message, NameInput, NewPassword, NullableString, NullableTextInput,
-  OpaqueId, PictureNotFound, RegistrationsNotAllowed, ResponseObject, RetryAfter, Role, TextInput, Token, Unauthorized,
+  OpaqueId, PictureNotFound, Reach, RegistrationsNotAllowed, ResponseObject, RetryAfter, Role, TextInput, Token,
+  Unauthorized,
 } from '../../lib/schemas.ts'
 import { PUBLIC_URL_REQUIRED } from '../../lib/pictures/refusals.ts'
 
@@ -232,7 +233,10 @@ export const sendMessage = {
   headers: idempotencyHeaders,
   body: NewMessage,
   response: {
-    202: Message('The message is on its way'),
+    202: ResponseObject({
+      message: Enum(['The message is on its way']),
+      reach: Reach,
+    }),
     400: Message('Event ID is required'),
     403: RegistrationsNotAllowed,
     404: EventNotFound,

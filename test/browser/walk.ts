@@ -513,7 +513,7 @@ walk('An admin', {
   await dialog.getByLabel('Subject').fill('Bring your robot')
   await dialog.getByLabel('Text').fill('It should weigh half a kilogram at most.')
   await dialog.getByRole('button', { name: 'Send' }).click()
-  await notified(page, '“Bring your robot” is being sent.')
+  await notified(page, '“Bring your robot” reaches 3 of 4.')
   await page.getByRole('button', { name: 'Sign out' }).click()
   await notified(page, "You've been signed out.")
   t.equal(await h1(page), 'Find your people')

@@ -137,7 +137,7 @@ t.test('POST /me/events/:id/message has the same access and messages as the regi
     const sent = await user.inject('POST', `/me/events/${id}/message`, MESSAGE)
     const seen = await user.inject('GET', `/events/${id}/registrations`)
     t.strictSame([sent.statusCode, sent.json()], seen.statusCode === 200
-      ? [202, { message: 'The message is on its way' }]
+      ? [202, { message: 'The message is on its way', reach: { reached: 1, notReached: 0 } }]
       : [seen.statusCode, seen.json()])
   }
   t.equal((await admin.inject('POST', `/me/events/${other}/message`, MESSAGE)).statusCode, 202)

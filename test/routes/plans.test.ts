@@ -263,7 +263,7 @@ for (const [name, operation] of Object.entries(OPERATIONS)) {
 
 /** Statements about the event with many registrations, with the number of times that they may read its line. */
 const crowded: Record<string, [() => PromiseLike<unknown>, number]> = {
-  seatsQuery: [() => read(agenda.seatsQuery(sql, admin, crowd.event)), 1],
+  seatsQuery: [() => read(agenda.seatsQuery(sql, admin, crowd.event, true)), 1],
   agendaQuery: [() => read(agenda.agendaQuery(sql, AGENDA)), 0],
   agendaEventQuery: [() => read(agenda.agendaEventQuery(sql, crowd.event)), 0],
   seatsOfUserQuery: [() => read(ownSeats.seatsOfUserQuery(sql, crowd.user)), 1],

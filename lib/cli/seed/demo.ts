@@ -30,13 +30,18 @@ export async function seedDemo (sql: TransactionSql, password: string) {
   `
 
   const users = await sql`
-    INSERT INTO users (id, email, password, first_name, last_name, role, club_id, avatar, created_at)
+    INSERT INTO users (
+      id, email, password, first_name, last_name, role, club_id, avatar, created_at, email_verified_at
+    )
     SELECT
       coalesce(person.id, new_id()), person.name || '@' || ${DOMAIN}, ${password}, "firstName", "lastName", role,
-      clubs.id, picture, now() - interval '1 year' + random() * interval '200 days'
+      clubs.id, picture, created_at, created_at
     FROM jsonb_to_recordset(${sql.json(withId(withPortraits(PEOPLE), STUDENT))})
       AS person (id uuid, name text, "firstName" text, "lastName" text, role text, club text, picture text)
       LEFT JOIN clubs ON clubs.name = person.club
+      CROSS JOIN LATERAL (
+        SELECT now() - interval '1 year' + random() * interval '200 days' + 0 * length(person.name) * interval '1 day'
+      ) AS joined (created_at)
   `
   await sql`
     UPDATE clubs SET club_head_id = users.id

@@ -910,10 +910,19 @@ t.test('A message goes to all who are registered, and responses to its sender', 
   const event = await makeEvent()
   const people = [await member(), await member()]
   await register(event, people)
+  const [unverifiedGuest, silent] = [await person(app), await member()]
+  await silent.inject('PUT', '/me/notifications', { notifications: { eventMessage: false } })
+  await register(event, [unverifiedGuest, silent])
   const text = 'Dear all,\r\n\r\n\r\nwe have <few> boards:\ntwo.\n'
   const message = { subject: 'Bring a board\r\nBcc: eve@example.org', text }
   const { statusCode, body } = await head.inject('POST', `/me/events/${event}/message`, message)
-  t.strictSame([statusCode, JSON.parse(body)], [202, { message: 'The message is on its way' }])
+  t.equal(statusCode, 202)
+  t.strictSame(JSON.parse(body), { message: 'The message is on its way', reach: { reached: 2, notReached: 2 } })
+  const { seats, cancellation } = (await head.inject('GET', `/agenda/${event}/seats`)).json()
+  t.strictSame(new Map(seats.map(({ userId, isReached }: any) => [userId, isReached])), new Map([
+    ...people.map(({ id }) => [id, true] as const), [unverifiedGuest.id, false], [silent.id, false],
+  ]))
+  t.strictSame(cancellation, { reached: 3, notReached: 1 }, 'other emails have a switch of their own')
   const emails = await deliver(t)
   t.strictSame(emails.map(headOf), people.map(({ email }) => [email, 'Bring a board Bcc: eve@example.org']).sort())
   t.match(emails[0], {

@@ -29,6 +29,20 @@ function aboutEmail (email) {
 export const whereEmailsLie = () =>
   EMAILS?.folder ? `The service sends no emails yet. They are files in ${EMAILS.folder}.` : ''
 
+/**
+ * Tells users that they get no emails, until they have verified their address. Empty if the service sends none.
+ *
+ * @param {{ isEmailVerified: boolean }} account
+ */
+export const unverified = account => !EMAILS || account.isEmailVerified
+  ? []
+  : [h('p', { class: 'unverified' },
+      'Your email address is not verified, so you get no emails about your events. ',
+      actionButton('Send again', async () => {
+        const { message } = await call(client.POST('/me/email/verification'))
+        notify(`${message}. ${whereEmailsLie()}`)
+      }, { 'aria-label': 'Send again the email that verifies my address' }))]
+
 /** @returns {Field} */
 const sharedField = () => ({
   name: 'shared',

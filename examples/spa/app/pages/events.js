@@ -10,6 +10,7 @@ import {
 import { go, refresh, setAddress } from '../router.js'
 import { currentUser, signInToDo, takeWish } from '../session.js'
 import { subscribeButton } from '../subscribe.js'
+import { unverified } from './account.js'
 
 /** @import { PublicList, Schemas } from 'community-platform-client' */
 /** @import { Visit } from '../router.js' */
@@ -219,10 +220,10 @@ export async function eventPage ({ parts: [id = ''], query }) {
   if (query.has('wish')) setAddress(`/events/${id}`)
   const load = () => Promise.all([call(client.GET('/agenda/{id}', { params: { path: { id } } })), ownSeat(id)])
   const [{ event }, own] = await load()
-  const isTold = own?.state === 'waiting' && await getsEmails()
+  const { account, isTold } = own && !isOver(event) ? await readEmails() : {}
   const { title, description, imageUrl, date, endsAt, place, hasOnlineUrl, club } = event
   const numbers = h('p', { class: 'meta' }, ...numbersOf(event))
-  const seat = seatPart(event, own, isTold)
+  const seat = seatPart(event, own, isTold === true)
   // The events of the club that run when this event begins. Others may have begun before.
   const list = listOf({
     club: event.clubId, from: date, to: new Date(Date.parse(date) + 1).toISOString(), limit: '100',
@@ -244,7 +245,9 @@ export async function eventPage ({ parts: [id = ''], query }) {
       ...hasOnlineUrl ? fact('Online', onlineLink(own)) : []),
     numbers,
     problem && h('p', { class: 'problem', role: 'alert' }, problem),
-    ...isOver(event) ? [h('p', {}, h('span', { class: 'badge' }, 'Over'))] : [seat.element],
+    ...isOver(event)
+      ? [h('p', {}, h('span', { class: 'badge' }, 'Over'))]
+      : [seat.element, ...account && own?.state !== 'declined' ? unverified(account) : []],
     h('p', { class: 'actions start' },
       !isOver(event) &&
         actionButton('Add to my calendar', async () => save(await calendarFile(event), 'event.ics')),
@@ -304,12 +307,12 @@ async function registerFor (eventId) {
   }
 }
 
-/** Tells whether the user gets an email about a seat. */
-async function getsEmails () {
+/** The account of the user, and whether an email tells them about a seat. */
+async function readEmails () {
   const [{ account }, { notifications }] = await Promise.all([
     call(client.GET('/me/account')), call(client.GET('/me/notifications')),
   ])
-  return account.isEmailVerified && notifications.registration
+  return { account, isTold: account.isEmailVerified && notifications.registration }
 }
 
 /**

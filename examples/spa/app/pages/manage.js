@@ -1,9 +1,10 @@
 import { ApiError, call, client, download } from '../api.js'
+import { EMAILS } from '../config.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import {
-  actionButton, atTime, calendarLeaf, confirmed, count, heading, inColour, lead, nothing, notify, onDate, openDialog,
-  REPLACED, table, untilTime,
+  actionButton, atTime, calendarLeaf, confirmed, count, heading, inColour, isOver, lead, nothing, notify, onDate,
+  openDialog, REPLACED, table, untilTime,
 } from '../parts.js'
 import { here, refresh } from '../router.js'
 import { hasRole } from '../session.js'
@@ -155,11 +156,25 @@ function fromLocal (local, former) {
  * @param {number} registrations
  */
 async function deleteEvent ({ id, title }, registrations) {
-  const text = `This also deletes ${count(registrations, 'registration')}.`
+  const { event, cancellation } = await call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
+  const text = [`This also deletes ${count(registrations, 'registration')}.`, ...toldOf(event, cancellation)].join(' ')
   if (!await confirmed(`Delete “${title}”?`, text, 'Delete')) return
   await call(client.DELETE('/events/{id}', { params: { path: { id } } }))
   await refresh()
   notify(`“${title}” has been deleted.`)
+}
+
+/**
+ * Says who gets an email about a deletion.
+ *
+ * @param {Schemas['ManagedEvent']} event
+ * @param {Schemas['Reach']} cancellation
+ */
+function toldOf (event, { reached, notReached }) {
+  if (isOver(event) || reached + notReached === 0) return []
+  if (reached === 0) return ['Nobody gets an email.']
+  const told = count(reached, 'person gets an email', 'people get an email')
+  return [notReached === 0 ? `${told}.` : `${told}, ${notReached} cannot be reached.`]
 }
 
 /** Maximum number of copies that are created at once. */
@@ -301,8 +316,12 @@ export async function attendeesPage ({ parts: [id = ''] }) {
     seats.length === 0
       ? nothing('No one has registered yet.')
       : table('Registrations', ['Name', 'State', 'Email', 'Registered on', 'Action'],
-        seats.map(({ registrationId, name, email, registeredAt, state, position }) => [
-          name, `${STATES[state]}${position === null ? '' : ` (number ${position})`}`, email, onDate(registeredAt),
+        seats.map(({ registrationId, name, email, registeredAt, state, position, isReached }) => [
+          name, `${STATES[state]}${position === null ? '' : ` (number ${position})`}`,
+          isReached || !EMAILS
+            ? email
+            : h('span', {}, email, ' ', h('span', { class: 'badge draft' }, 'Cannot be reached')),
+          onDate(registeredAt),
           actionButton('Take off', async () => {
             const text = 'The registration is deleted. An email tells the person, if they get emails about events.'
             if (!await confirmed(`Take ${name} off the list?`, text, 'Take off')) return
@@ -330,7 +349,7 @@ export async function attendeesPage ({ parts: [id = ''] }) {
  * @param {string} title
  */
 async function writeToAll (id, title) {
-  const subject = await openDialog(`Email everyone registered for ${title}`, close => [form({
+  const sent = await openDialog(`Email everyone registered for ${title}`, close => [form({
     fields: [
       { name: 'subject', label: 'Subject' },
       { name: 'text', label: 'Text', type: 'textarea', hint: 'Replies go to your email address.' },
@@ -340,9 +359,9 @@ async function writeToAll (id, title) {
     draft: `message ${id}`,
     async send ({ subject = '', text = '' }, once) {
       const params = { path: { id }, header: once }
-      await call(client.POST('/me/events/{id}/message', { params, body: { subject, text } }))
-      close(subject)
+      const { reach } = await call(client.POST('/me/events/{id}/message', { params, body: { subject, text } }))
+      close(`“${subject}” reaches ${reach.reached} of ${reach.reached + reach.notReached}.`)
     },
   })])
-  if (subject) notify(`“${subject}” is being sent.`)
+  if (sent) notify(sent)
 }

@@ -7,16 +7,18 @@ import {
 import { go, here } from '../router.js'
 import { currentUser } from '../session.js'
 import { subscribeToOwnButton } from '../subscribe.js'
+import { unverified } from './account.js'
 import { section } from './clubs.js'
 import { mentorCards } from './mentors.js'
 
 /** The profile, registrations, blog posts and liked mentors of the user. */
 export async function mePage () {
-  const [{ blogs }, { seats }, { likedMentors }, { reminderHours }] = await Promise.all([
+  const [{ blogs }, { seats }, { likedMentors }, { reminderHours }, { account }] = await Promise.all([
     call(client.GET('/blogs/me')),
     call(client.GET('/me/seats')),
     call(client.GET('/mentors/liked')),
     call(client.GET('/me/notifications')),
+    call(client.GET('/me/account')),
     // A different tab or an admin may have changed the profile.
     loadUser(),
   ])
@@ -29,6 +31,7 @@ export async function mePage () {
         h('span', { class: 'badge' }, ROLES[user.role]),
         user.club && h('a', { href: `/clubs/${user.club.id}` }, user.club.name),
         h('span', {}, user.email)))),
+    ...unverified(account),
     section('My events', seats.length === 0 && "You haven't registered for any events yet.",
       h('ul', { class: 'agenda' }, ...nextFirst(seats).map(({ registeredAt, state, position, event }) => {
         const { comingCount, ...shown } = event
