@@ -195,7 +195,7 @@ walk('Past events and a blog post change while one looks', {}, async (t, page) =
   `
   await page.goto(`${origin}/events?year=${date.getFullYear()}`)
   const card = entry(page, 'Old quiz')
-  await hasText(card, 'No registrations yet')
+  await hasText(card, 'Nobody has registered yet')
   t.match(decodeURIComponent(streams.seen.at(-1)!), /&to=[-\d]+T..%3A00%3A00/, 'visitors share the list')
   await sql`INSERT INTO event_registrations (user_id, event_id)
     SELECT id, ${id} FROM users WHERE email = 'admin@demo.example.org'`
