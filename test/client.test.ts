@@ -11,8 +11,8 @@ import { ACCOUNT } from './fixtures.ts'
 import { build, insert, person } from './helper.ts'
 import t from './suite.ts'
 
-// A network gets half of the streams.
-const app = await build(t, { LIVE_CLIENTS: '2' })
+// The service has a single stream.
+const app = await build(t, { LIVE_CLIENTS: '1' })
 const admin = await person(app, 'ADMIN')
 await app.listen({ port: 0 })
 const baseUrl = `http://localhost:${(app.server.address() as AddressInfo).port}`
@@ -81,7 +81,7 @@ t.test('A client watches lists, and connects again after a 503', async t => {
   t.strictSame(first.heard.slice(0, 2).sort(), ['/events?limit=12', '/mentors'])
   t.strictSame(first.heard.slice(2), ['/events?limit=12'])
 
-  // The network has its one stream.
+  // The one stream is taken.
   const [second, third] = [changes(['/clubs']), changes(['/mentors'])]
   await sleep(500)
   third.stop()
