@@ -48,6 +48,8 @@ export default fp(async app => {
   app.removeAllContentTypeParsers()
 
   app.addHook('onRequest', (request, _reply, done) => {
+    // Not later, because the body may wait for the check of the token, and some handlers never read it.
+    if (request.headers['transfer-encoding'] !== undefined) joinBody(request, request.raw)
     if (!takesBody(request) || !hasBody(request)) delete request.headers['content-type']
     done()
   })
@@ -91,9 +93,12 @@ export default fp(async app => {
 
 /** Returns the body with its small chunks joined, unless it is short. */
 function joined (request: FastifyRequest, payload: Readable) {
-  const { 'transfer-encoding': encoding, 'content-length': length = 0 } = request.headers
-  if (encoding === undefined && Number(length) <= SHORT_BYTES) return payload
-  request.joinedBody = joinChunks(payload)
+  if (request.joinedBody) return request.joinedBody
+  return Number(request.headers['content-length'] ?? 0) <= SHORT_BYTES ? payload : joinBody(request, payload)
+}
+
+function joinBody (request: FastifyRequest, payload: Readable) {
+  request.joinedBody = joinChunks(payload, request.routeOptions.bodyLimit)
   return request.joinedBody
 }
 

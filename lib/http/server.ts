@@ -47,6 +47,8 @@ export function createHttpServer (config: Config, listener: RequestListener) {
     const { socket } = request
     if (request.rawHeaders.length > 2 * MAX_HEADERS) {
       sendClientError({ code: 'HPE_HEADER_OVERFLOW' }, socket)
+      // Otherwise, the chunks of its body stay in a list until the connection has closed.
+      request.resume()
       return
     }
     trackResponse(request, response)
@@ -56,8 +58,12 @@ export function createHttpServer (config: Config, listener: RequestListener) {
       responses.delete(response)
       if (!server.listening) server.closeIdleConnections()
     })
-    if (responses.size > PIPELINED) socket.destroy()
-    else listener(request, response)
+    if (responses.size > PIPELINED) {
+      socket.destroy()
+      request.resume()
+    } else {
+      listener(request, response)
+    }
   })
   // Unknown expectations may be ignored (RFC 9110, § 10.1.1). Node would send a 417 that is not JSON.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))

@@ -118,6 +118,13 @@ export const ATTACKS: Record<string, Attack> = {
   'headers that never end on 6,000 connections': ({ port }) => open(port, 6000, socket => {
     socket.write(`GET /livez HTTP/1.1\r\nHost: a\r\n${HEADERS}`)
   }),
+  'sign-ins in chunks of one byte': ({ port }) => open(port, 400, socket => {
+    socket.write('POST /auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
+      `Transfer-Encoding: chunked\r\n\r\n${CHUNKS}`)
+  }),
+  'lists with bodies in chunks of one byte': ({ port }) => open(port, 400, socket => {
+    socket.write(otherList().replace('\r\n\r\n', `\r\nTransfer-Encoding: chunked\r\n\r\n${CHUNKS}`))
+  }),
   'an upload in chunks of one byte': ({ port, author }) => open(port, 1, socket => {
     socket.write('POST /me/pictures HTTP/1.1\r\nHost: a\r\nContent-Type: image/jpeg\r\n' +
       `Authorization: Bearer ${author.token}\r\nTransfer-Encoding: chunked\r\n\r\n`)

@@ -53,7 +53,7 @@ const SOAK = 600
 const GROWTH = 1.2
 
 /** Attacks that a process with LESS_MEMORY also survives. */
-const SMALL = Object.keys(ATTACKS).filter(name => /^(bodies|400|pipelined)/.test(name))
+const SMALL = Object.keys(ATTACKS).filter(name => /^(bodies|400|pipelined)|one byte$/.test(name))
 
 interface Options {
   variables?: NodeJS.Dict<string>
