@@ -26,7 +26,7 @@ const INTERVAL_MS = 50
 /** Measures the memory of the process, and closes the connections that hold the most if it becomes short. */
 export default fp(async app => {
   const memory = new Memory(memoryLimit())
-  const measure = createMeter()
+  const measure = createMeter(memory.mostHeap)
   const isProxy = isProxyOf(app.config)
   app.decorate('memory', memory)
   app.decorateRequest('forgetBody', null)

@@ -108,7 +108,7 @@ t.test('The memory is that of the control group, or twice the largest heap', asy
 })
 
 t.test('The meter tells the heap after a full collection, and the resident set', async t => {
-  const measure = createMeter()
+  const measure = createMeter(0)
   measure()
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()
