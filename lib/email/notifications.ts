@@ -52,12 +52,12 @@ export const isNotified = (sql: Sql | TransactionSql, template: NotificationTemp
 export const reachOf = (
   sql: Sql | TransactionSql, template: NotificationTemplate, eventId: PendingQuery<Row[]>
 ) => sql`(
-  SELECT json_build_object(
-    'reached', count(*) FILTER (WHERE ${isNotified(sql, template)}),
-    'notReached', count(*) FILTER (WHERE NOT (${isNotified(sql, template)}))
-  )
-  FROM event_registrations AS registrations JOIN users ON users.id = registrations.user_id
-  WHERE registrations.event_id = ${eventId} AND ${comes(sql)}
+  SELECT json_build_object('reached', count(*) FILTER (WHERE wants), 'notReached', count(*) FILTER (WHERE NOT wants))
+  FROM (
+    SELECT ${isNotified(sql, template)} AS wants
+    FROM event_registrations AS registrations JOIN users ON users.id = registrations.user_id
+    WHERE registrations.event_id = ${eventId} AND ${comes(sql)} OFFSET 0
+  ) AS people
 )`
 
 /** Tells whether a user gets emails of this template. */

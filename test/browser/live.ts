@@ -24,7 +24,7 @@ function watchStreams (page: Page) {
 }
 
 /** Waits until an element has a text, without any action of the user. */
-async function hasText (locator: Locator, text: string) {
+async function hasText (locator: Locator, text: string | RegExp) {
   await locator.filter({ hasText: text }).waitFor({ timeout: 5000 })
 }
 
@@ -175,10 +175,10 @@ walk('The page of an event moves while one looks, and a different seat is offere
   t.equal(await hint.isVisible(), false)
 
   await leave('head')
-  await hint.waitFor({ timeout: 5000 })
-  t.match(await seat.textContent(), /number 1 in line/, 'a different text would move the button')
-  await page.getByRole('button', { name: 'Show' }).click()
   await hasText(seat, 'You have a seat.')
+  t.equal(await seat.getByRole('status').textContent(), '✓ You have a seat.', 'screen readers announce it')
+  t.equal(await places(page, '.seat button'), before, 'the button stays under the finger')
+  t.equal(await hint.isVisible(), false)
 
   await send('DELETE', `/events/${id}`, admin, {})
   await hint.waitFor({ timeout: 5000 })
@@ -256,4 +256,45 @@ walk('A page whose update fails tries again', { refusals: ['GET /mentors failed'
   `
   await page.waitForEvent('requestfailed')
   await likes.filter({ hasText: `${before + 1} like` }).waitFor({ timeout: 10_000 })
+})
+
+walk('Organizers and members see who registers while they look', {}, async (t, page) => {
+  const [{ id }] = await sql<[{ id: string }]>`
+    INSERT INTO events (title, description, image_url, date, club_id)
+    SELECT 'Door test', 'Come in', 'https://images.example.org/door.jpg', now() + interval '1 hour', club_id
+    FROM users WHERE email = 'head@demo.example.org' RETURNING id
+  `
+  const coming = (coming: boolean) => send('PUT', `/me/seats/${id}`, admin, { coming })
+  await send('POST', `/events/${id}/register`, student, {})
+  await signIn(page, 'head', { to: '/manage' })
+  const row = entry(page, 'Door test')
+  await hasText(row, '1 registration')
+  await sleep(1000)
+  await send('POST', `/events/${id}/register`, admin, {})
+  await hasText(row, '2 registrations')
+  const hint = page.getByText('This page has changed.')
+  t.equal(await hint.isVisible(), false)
+
+  await page.goto(`${origin}/manage/${id}`)
+  const rows = page.locator('tbody tr')
+  await rows.nth(1).waitFor()
+  await sleep(1000)
+  await send('POST', `/events/${id}/register`, head, {})
+  await rows.nth(2).waitFor({ timeout: 5000 })
+  await page.getByText('3 registrations · 3 people come').waitFor()
+  await sql`DELETE FROM event_registrations WHERE event_id = ${id}
+    AND user_id = (SELECT id FROM users WHERE email = 'student@demo.example.org')`
+  await page.getByText('2 registrations · 2 people come').waitFor({ timeout: 5000 })
+  await hint.waitFor()
+  t.equal(await rows.count(), 3, 'no row moves under a finger')
+
+  await sql`INSERT INTO event_details (event_id, capacity) VALUES (${id}, 1)`
+  await page.evaluate('localStorage.clear()')
+  await signIn(page, 'admin', { to: '/me' })
+  await coming(false)
+  await page.reload()
+  await coming(true)
+  await hint.waitFor({ timeout: 5000 })
+  await page.getByRole('button', { name: 'Show' }).click()
+  await hasText(entry(page, 'Door test'), /Number 1 in line/)
 })

@@ -36,11 +36,11 @@ walk('People who cannot come are not counted, and people who wait are', {}, asyn
   const id = await newEvent('A small room', 1, ['noor', 'student', 'admin'])
   await page.goto(`${origin}/events/${id}`)
   await page.getByText('3 people registered').waitFor()
-  await page.getByText('Full: 2 wait').waitFor()
+  await page.getByText('Full: 2 people are waiting').waitFor()
   await send('PUT', `/me/seats/${id}`, await tokenOf('student@demo.example.org'), { coming: false })
   await page.reload()
   await page.getByText('2 people registered').waitFor()
-  await page.getByText('Full: 1 waits').waitFor()
+  await page.getByText('Full: 1 person is waiting').waitFor()
 })
 
 walk('A visitor who presses Register is registered after the sign-up', {}, async (t, page) => {

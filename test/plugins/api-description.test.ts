@@ -237,6 +237,8 @@ const UNSENDABLE: Record<string, number> = {
   'DELETE /users/:id': 500,
   'DELETE /users/:userId/club': 400,
   'POST /events/:eventId/register': 400,
+  // The address of the student is verified.
+  'POST /me/email/verification': 409,
   // The student has deleted the account.
   'DELETE /account/:id': 404,
 }

@@ -183,7 +183,7 @@ t.test('GET /auth/me', async t => {
   })
 
   t.test('returns 401 when the token names no user', async t => {
-    for (const sub of [undefined, '', 'not-a-uuid', 'nul\u0000', '\ud800', 'x'.repeat(5000)]) {
+    for (const sub of [undefined, '', 'not-a-uuid', 'nul\u0000', '\ud800', 'x'.repeat(500)]) {
       const claims = { role: 'STUDENT', ...sub === undefined ? {} : { sub } }
       const response = await me(app.jwt.sign(claims as FastifyJWT['payload']))
       t.strictSame([response.statusCode, response.json()], [401, { message: 'Unauthorized' }],

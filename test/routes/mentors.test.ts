@@ -119,6 +119,17 @@ t.test('50 concurrent toggles of one user are all counted', async t => {
   t.strictSame(await likesOf(id), [])
 })
 
+t.test('A toggle that waits for a like of the same user takes it back', async t => {
+  const [id, someone] = [await addMentor(), await person(app)]
+  let toggling!: ReturnType<typeof someone.inject>
+  await app.sql.begin(async sql => {
+    await sql`INSERT INTO mentor_likes (user_id, mentor_id) VALUES (${someone.id}, ${id})`
+    toggling = someone.inject('POST', `/mentors/${id}/like`)
+    await untilBlocked(app.sql)
+  })
+  t.match((await toggling).json(), { liked: false, likeCount: 0 })
+})
+
 t.test('50 concurrent likes of different users are all counted', async t => {
   const [id, fans] = [await addMentor(), await people(50)]
   const toggle = async (liked: boolean) => {

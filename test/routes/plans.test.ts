@@ -263,7 +263,8 @@ for (const [name, operation] of Object.entries(OPERATIONS)) {
 
 /** Statements about the event with many registrations, with the number of times that they may read its line. */
 const crowded: Record<string, [() => PromiseLike<unknown>, number]> = {
-  seatsQuery: [() => read(agenda.seatsQuery(sql, admin, crowd.event, true)), 1],
+  // Once for the list, and once for the people whom a cancellation reaches.
+  seatsQuery: [() => read(agenda.seatsQuery(sql, admin, crowd.event, true)), 2],
   agendaQuery: [() => read(agenda.agendaQuery(sql, AGENDA)), 0],
   agendaEventQuery: [() => read(agenda.agendaEventQuery(sql, crowd.event)), 0],
   seatsOfUserQuery: [() => read(ownSeats.seatsOfUserQuery(sql, crowd.user)), 1],

@@ -20,7 +20,7 @@ import { unverified } from './account.js'
 const LIMIT = 12
 
 /** Maximum number of lists that a page can follow. */
-const FOLLOWED = 8
+export const FOLLOWED = 8
 
 /**
  * The events to come, or the past events of a year, of all clubs or of one.
@@ -107,6 +107,15 @@ async function comingEvents (club, cursor) {
 
 /** @param {Record<string, string>} query */
 const listOf = query => /** @type {const} */ (`/agenda?${new URLSearchParams(query)}`)
+
+/**
+ * The list with an event: the events of its club that run when it begins. Others may have begun before.
+ *
+ * @param {{ clubId: string, date: string }} event
+ */
+export const listWith = ({ clubId, date }) => listOf({
+  club: clubId, from: date, to: new Date(Date.parse(date) + 1).toISOString(), limit: '100',
+})
 
 /**
  * The events that began in a year and are over, the latest first, and their lists.
@@ -206,7 +215,7 @@ function seats ({ capacity, seatsLeft, waitingCount, ...event }) {
   return seatsLeft > 0
     ? h('span', {}, `${seatsLeft} of ${count(capacity, 'seat')} left`)
     : h('span', { class: 'badge draft' }, waitingCount > 0
-      ? `Full: ${count(waitingCount, 'waits', 'wait')}`
+      ? `Full: ${count(waitingCount, 'person is', 'people are')} waiting`
       : 'Full: new people wait')
 }
 
@@ -224,15 +233,11 @@ export async function eventPage ({ parts: [id = ''], query }) {
   const { title, description, imageUrl, date, endsAt, place, hasOnlineUrl, club } = event
   const numbers = h('p', { class: 'meta' }, ...numbersOf(event))
   const seat = seatPart(event, own, isTold === true)
-  // The events of the club that run when this event begins. Others may have begun before.
-  const list = listOf({
-    club: event.clubId, from: date, to: new Date(Date.parse(date) + 1).toISOString(), limit: '100',
-  })
-  const hint = follow([list], async () => {
+  const hint = follow([listWith(event)], async () => {
     const [{ event: now }, ownNow] = await load()
     numbers.replaceChildren(...numbersOf(now))
-    seat.update(now, ownNow)
-    return isSame([event, own], [now, ownNow])
+    const shown = seat.update(now, ownNow)
+    return isSame([event, own && { ...own, state: shown }], [now, ownNow])
   })
   return [h('article', { class: 'reading event' },
     cover(title, imageUrl, { of: club.name, wide: true, large: true }),
@@ -316,8 +321,8 @@ async function readEmails () {
 }
 
 /**
- * Buttons with which the user registers, gives up a seat, or comes after all. `update` shows whether seats are left and
- * the new place in line.
+ * Buttons with which the user registers, gives up a seat, or comes after all. `update` shows whether seats are left,
+ * the new place in line, and that a person who waited has a seat.
  *
  * @param {AgendaEvent} event
  * @param {OwnSeat | undefined} own
@@ -354,12 +359,32 @@ function seatPart (event, own, isTold) {
     // The last seat may have been taken since the page was loaded.
     tell(await ownSeat(id))
   }, { class: 'primary' })
+  const hasSeat = capacity === null ? "✓ You're registered." : '✓ You have a seat.'
+  // Screen readers announce a new text.
+  const words = h('span', { class: 'words', role: 'status' }, own?.state === 'waiting'
+    ? h('span', {}, 'You are number ', number, ' in line. ', EMAILS && (isTold
+      ? 'You get an email when a seat becomes free.'
+      : h('a', { href: '/me/settings' }, 'Get an email when a seat becomes free')))
+    : hasSeat)
+  let state = own?.state
   return {
     element: h('p', { class: 'seat' }, ...content()),
-    /** @param {AgendaEvent} event @param {OwnSeat | undefined} own */
-    update (event, own) {
+    /**
+     * Returns the state of the seat that is shown.
+     *
+     * @param {AgendaEvent} event
+     * @param {OwnSeat | undefined} now
+     */
+    update (event, now) {
       register.replaceChildren(verbOf(event))
-      if (own?.position) number.replaceChildren(String(own.position))
+      if (now?.position) number.replaceChildren(String(now.position))
+      if (state === 'waiting' && now?.state === 'seated') {
+        // The button stays in its place if the text has fewer lines.
+        words.style.minHeight = `${words.offsetHeight}px`
+        words.replaceChildren(hasSeat)
+        state = 'seated'
+      }
+      return state
     },
   }
 
@@ -370,11 +395,7 @@ function seatPart (event, own, isTold) {
         actionButton('I can come after all', () => say(true), { class: 'primary' })]
     }
     return [
-      own.state === 'waiting'
-        ? h('span', {}, 'You are number ', number, ' in line. ', EMAILS && (isTold
-          ? 'You get an email when a seat becomes free.'
-          : h('a', { href: '/me/settings' }, 'Get an email when a seat becomes free')))
-        : capacity === null ? "✓ You're registered." : '✓ You have a seat.',
+      words,
       actionButton("I can't come", async () => {
         const text = capacity === null
           ? 'You can change your mind later.'

@@ -2,6 +2,7 @@ import { ApiError, call, client, download } from '../api.js'
 import { EMAILS } from '../config.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
+import { follow, isSame } from '../live.js'
 import {
   actionButton, atTime, calendarLeaf, confirmed, count, heading, inColour, isOver, lead, nothing, notify, onDate,
   openDialog, REPLACED, table, untilTime,
@@ -9,6 +10,7 @@ import {
 import { here, refresh } from '../router.js'
 import { hasRole } from '../session.js'
 import { adminNav } from '../shell.js'
+import { listWith } from './events.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 /** @import { Visit } from '../router.js' */
@@ -17,38 +19,76 @@ import { adminNav } from '../shell.js'
 
 /** The events of the user's club. */
 export async function ownEventsPage () {
-  const { events } = await call(client.GET('/events/mine'))
+  const load = async () => {
+    const { events } = await call(client.GET('/events/mine'))
+    return events.map(event => ({ event, registrations: event.registrations.length }))
+  }
+  const rows = await load()
+  const { element, update } = list(rows)
+  const club = rows[0]?.event.clubId
   return [
     heading('My events', lead("Your club's events, latest first.")),
     hasRole('CLUB_HEAD') && h('p', {},
       h('button', { type: 'button', class: 'primary', onclick: () => editEvent() }, 'New event')),
-    list(events.map(event => ({ event, registrations: event.registrations.length }))),
+    club !== undefined &&
+      follow([`/agenda?${new URLSearchParams({ club, limit: '100' })}`], async () => update(await load())),
+    element,
   ].filter(node => node !== false)
 }
 
 /** The events of all clubs, for admins. */
 export async function allEventsPage () {
-  const { events } = await call(client.GET('/events', { params: { query: { limit: '1000' } } }))
+  const load = async () => {
+    const { events } = await call(client.GET('/events', { params: { query: { limit: '1000' } } }))
+    return events.map(event => ({ event, registrations: event.registrationCount }))
+  }
+  const { element, update } = list(await load())
   return [
     adminNav(),
     heading('Events', lead('Events of all clubs. Only club heads can add events.')),
-    list(events.map(event => ({ event, registrations: event.registrationCount }))),
+    follow(['/events?limit=1000'], async () => update(await load())),
+    element,
   ]
 }
 
-/** @param {Row[]} rows */
+/**
+ * Events with their actions. `update` shows the numbers of registrations, and returns whether these are all changes.
+ *
+ * @param {Row[]} rows
+ */
 function list (rows) {
-  if (rows.length === 0) return nothing('There are no events yet.')
-  return h('ul', { class: 'agenda' }, ...rows.map(({ event, registrations }) => {
+  const links = new Map(rows.map(({ event, registrations }) =>
+    [event.id, h('a', { class: 'button', href: `/manage/${event.id}` }, count(registrations, 'registration'))]))
+  const element = rows.length === 0 ? nothing('There are no events yet.') : listElement()
+  return {
+    element,
+    /** @param {Row[]} next */
+    update (next) {
+      for (const { event, registrations } of next) {
+        links.get(event.id)?.replaceChildren(count(registrations, 'registration'))
+      }
+      const shown = (/** @type {Row[]} */ rows) => rows.map(({ event: { id, title, date } }) => ({ id, title, date }))
+      return isSame(shown(rows), shown(next))
+    },
+  }
+
+  function listElement () {
+    return h('ul', { class: 'agenda' }, ...rows.map(({ event, registrations }) => row(event, registrations)))
+  }
+
+  /** @param {Row['event']} event @param {number} registrations */
+  function row (event, registrations) {
     const { id, title, date, club } = event
     const describedBy = { 'aria-describedby': `event-${id}` }
+    const link = /** @type {HTMLElement} */ (links.get(id))
+    link.setAttribute('aria-describedby', `event-${id}`)
     return inColour(club.name, h('li', {},
       calendarLeaf(date),
       h('div', {},
         h('h2', { id: `event-${id}` }, h('a', { href: `/events/${id}` }, title)),
         h('p', { class: 'meta' }, h('span', { class: 'club' }, club.name), atTime(date))),
       h('p', { class: 'actions' },
-        h('a', { class: 'button', href: `/manage/${id}`, ...describedBy }, count(registrations, 'registration')),
+        link,
         actionButton('Edit', async () => {
           const page = here()
           // The list of seats also has the online link.
@@ -57,7 +97,7 @@ function list (rows) {
         }, describedBy),
         actionButton('Repeat', () => repeatEvent(event), describedBy),
         actionButton('Delete', () => deleteEvent(event, registrations), { class: 'danger', ...describedBy }))))
-  }))
+  }
 }
 
 /**
@@ -300,37 +340,27 @@ const STATES = { seated: 'Comes', waiting: 'Waits', declined: "Can't come" }
  * @param {Visit} visit
  */
 export async function attendeesPage ({ parts: [id = ''] }) {
-  const { event, seats } = await call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
-  const come = seats.filter(({ state }) => state === 'seated').length
-  const wait = seats.filter(({ state }) => state === 'waiting').length
-  const declined = seats.length - come - wait
+  const load = () => call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
+  const { event, seats } = await load()
+  const summary = h('p', { class: 'lead' }, ...summaryOf(event, seats))
+  const rows = table('Registrations', ['Name', 'State', 'Email', 'Registered on', 'Action'],
+    seats.map(seat => rowOf(id, seat)))
+  let shown = seats
+  // Nothing moves under a finger while the people who are shown keep their places.
+  const hint = follow([listWith(event)], async () => {
+    const { event: now, seats: next } = await load()
+    summary.replaceChildren(...summaryOf(now, next))
+    const isLonger = shown.every(({ registrationId }, place) => registrationId === next[place]?.registrationId)
+    if (!isLonger || seats.length === 0) return next.length === 0
+    shown = next
+    const body = (/** @type {Element} */ table) => /** @type {Element} */ (table.querySelector('tbody'))
+    body(rows).replaceWith(body(table('', [], next.map(seat => rowOf(id, seat)))))
+    return true
+  })
   return [
-    heading(event.title, h('p', { class: 'lead' }, atTime(event.date), [
-      ` · ${count(seats.length, 'registration')}`,
-      event.capacity === null
-        ? count(come, 'person comes', 'people come')
-        : `${come} of ${count(event.capacity, 'seat')} taken`,
-      declined > 0 && `${declined} can't come`,
-      wait > 0 && `${count(wait, 'person waits', 'people wait')}`,
-    ].filter(Boolean).join(' · '))),
-    seats.length === 0
-      ? nothing('No one has registered yet.')
-      : table('Registrations', ['Name', 'State', 'Email', 'Registered on', 'Action'],
-        seats.map(({ registrationId, name, email, registeredAt, state, position, isReached }) => [
-          name, `${STATES[state]}${position === null ? '' : ` (number ${position})`}`,
-          isReached || !EMAILS
-            ? email
-            : h('span', {}, email, ' ', h('span', { class: 'badge draft' }, 'Cannot be reached')),
-          onDate(registeredAt),
-          actionButton('Take off', async () => {
-            const text = 'The registration is deleted. An email tells the person, if they get emails about events.'
-            if (!await confirmed(`Take ${name} off the list?`, text, 'Take off')) return
-            const params = { path: { id, registrationId } }
-            await call(client.DELETE('/agenda/{id}/seats/{registrationId}', { params }))
-            await refresh()
-            notify(`${name} is off the list.`)
-          }, { 'aria-label': `Take off ${name}` }),
-        ])),
+    heading(event.title, summary),
+    hint,
+    seats.length === 0 ? nothing('No one has registered yet.') : rows,
     seats.length > 0 && h('p', { class: 'actions start' }, actionButton('Download as a spreadsheet', () => download(
       client.GET('/exports/events/{id}/registrations.csv', { params: { path: { id } }, parseAs: 'blob' }),
       'registrations.csv')),
@@ -340,6 +370,48 @@ export async function attendeesPage ({ parts: [id = ''] }) {
       ? h('a', { href: '/admin/events' }, '← All events')
       : h('a', { href: '/manage' }, '← My events')),
   ].filter(node => node !== false)
+}
+
+/**
+ * How many people come to an event.
+ *
+ * @param {Schemas['ManagedEvent']} event
+ * @param {Schemas['Seat'][]} seats
+ */
+function summaryOf (event, seats) {
+  const come = seats.filter(({ state }) => state === 'seated').length
+  const wait = seats.filter(({ state }) => state === 'waiting').length
+  const declined = seats.length - come - wait
+  return [atTime(event.date), [
+    ` · ${count(seats.length, 'registration')}`,
+    event.capacity === null
+      ? count(come, 'person comes', 'people come')
+      : `${come} of ${count(event.capacity, 'seat')} taken`,
+    declined > 0 && `${declined} can't come`,
+    wait > 0 && `${count(wait, 'person is', 'people are')} waiting`,
+  ].filter(Boolean).join(' · ')]
+}
+
+/**
+ * The cells of a person.
+ *
+ * @param {string} id the id of the event
+ * @param {Schemas['Seat']} seat
+ */
+function rowOf (id, { registrationId, name, email, registeredAt, state, position, isReached }) {
+  return [
+    name, `${STATES[state]}${position === null ? '' : ` (number ${position})`}`,
+    isReached || !EMAILS ? email : h('span', {}, email, ' ', h('span', { class: 'badge draft' }, 'Cannot be reached')),
+    onDate(registeredAt),
+    actionButton('Take off', async () => {
+      const text = 'The registration is deleted. An email tells the person, if they get emails about events.'
+      if (!await confirmed(`Take ${name} off the list?`, text, 'Take off')) return
+      const params = { path: { id, registrationId } }
+      await call(client.DELETE('/agenda/{id}/seats/{registrationId}', { params }))
+      await refresh()
+      notify(`${name} is off the list.`)
+    }, { 'aria-label': `Take off ${name}` }),
+  ]
 }
 
 /**

@@ -1,6 +1,7 @@
 import { call, client, loadUser } from '../api.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
+import { follow, isSame } from '../live.js'
 import {
   eventLine, heading, isOver, lead, nameOf, notify, onDate, portrait, reminder, ROLES, statusBadge,
 } from '../parts.js'
@@ -9,6 +10,7 @@ import { currentUser } from '../session.js'
 import { subscribeToOwnButton } from '../subscribe.js'
 import { unverified } from './account.js'
 import { section } from './clubs.js'
+import { FOLLOWED, listWith } from './events.js'
 import { mentorCards } from './mentors.js'
 
 /** The profile, registrations, blog posts and liked mentors of the user. */
@@ -24,6 +26,14 @@ export async function mePage () {
   ])
   const user = /** @type {NonNullable<ReturnType<typeof currentUser>>} */ (currentUser())
   const liked = new Set(likedMentors.map(({ id }) => id))
+  /** The places in line, by the id of the event. */
+  const places = new Map(seats.map(({ position, event }) => [event.id, h('span', {}, position)]))
+  const coming = nextFirst(seats).filter(({ event }) => !isOver(event)).slice(0, FOLLOWED)
+  const hint = coming.length > 0 && follow(coming.map(({ event }) => listWith(event)), async () => {
+    const { seats: now } = await call(client.GET('/me/seats'))
+    for (const { position, event } of now) places.get(event.id)?.replaceChildren(String(position))
+    return isSame(seats, now)
+  })
   return [
     h('div', { class: 'profile' },
       portrait(nameOf(user), user.avatar),
@@ -32,13 +42,14 @@ export async function mePage () {
         user.club && h('a', { href: `/clubs/${user.club.id}` }, user.club.name),
         h('span', {}, user.email)))),
     ...unverified(account),
+    ...hint ? [hint] : [],
     section('My events', seats.length === 0 && "You haven't registered for any events yet.",
-      h('ul', { class: 'agenda' }, ...nextFirst(seats).map(({ registeredAt, state, position, event }) => {
+      h('ul', { class: 'agenda' }, ...nextFirst(seats).map(({ registeredAt, state, event }) => {
         const { comingCount, ...shown } = event
         return eventLine(shown, h('p', { class: 'meta going' },
           isOver(event) && h('span', { class: 'badge' }, 'Over'),
           state === 'declined' && h('span', { class: 'badge' }, "You can't come"),
-          state === 'waiting' && h('span', { class: 'badge draft' }, `Number ${position} in line`),
+          state === 'waiting' && h('span', { class: 'badge draft' }, 'Number ', places.get(event.id), ' in line'),
           h('span', {}, 'registered on ', onDate(registeredAt)),
           state !== 'declined' && reminder(event.date, reminderHours)))
       }))),
