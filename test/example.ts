@@ -155,7 +155,7 @@ export async function follow (page: Page, name: string, title = name) {
 }
 
 /** Waits for a notification. */
-export const notified = (page: Page, words: string) => page.getByRole('status').getByText(words).waitFor()
+export const notified = (page: Page, words: string) => page.locator('#notices').getByText(words).waitFor()
 
 /** The list entry with this heading. */
 export const entry = (page: Page, title: string) =>

@@ -8,13 +8,11 @@ import { hashSecretToken } from './secret-tokens.ts'
 /** A limit on uses within a window. All instances on one database share the count. */
 export interface RateLimit {
   name: 'failed-sign-ins-for-account' | 'failed-sign-ins' | 'new-passwords' | 'registrations' | 'event-messages' |
-    'account-emails' | 'account-emails-to' | 'drafts'
+    'account-emails' | 'account-emails-to'
   /** A network, an email address or its hash, or a user id. Addresses and ids may be followed by a network. */
   key: string
   /** Maximum number of uses; 0 for no limit. */
   max: number
-  /** What one use counts, 1 by default. The last use may exceed `max`. */
-  amount?: number
   /** Error message of the 429. */
   message: string
   /**
@@ -37,7 +35,7 @@ export const TooManyEmails = { ...Named('TooManyEmails', Message(TOO_MANY_EMAILS
  * seconds to wait, and does not count the use. Concurrent uses never exceed the limit.
  */
 export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number) {
-  const { name, key, max, amount = 1 } = limit
+  const { name, key, max } = limit
   if (max === 0) return
   const { count } = await sql`
     WITH past AS (
@@ -49,10 +47,10 @@ export async function consume (sql: Sql, limit: RateLimit, windowSeconds: number
       )
     )
     INSERT INTO rate_limits AS used (name, key, uses, ends_at)
-    SELECT ${name}, ${key}, ${amount}::integer, now() + make_interval(secs => ${windowSeconds})
+    SELECT ${name}, ${key}, 1, now() + make_interval(secs => ${windowSeconds})
     WHERE NOT EXISTS (${reached(sql, name, key, max)})
     ON CONFLICT (name, key) DO UPDATE SET
-      uses = CASE WHEN used.ends_at > now() THEN used.uses + excluded.uses ELSE excluded.uses END,
+      uses = CASE WHEN used.ends_at > now() THEN used.uses + 1 ELSE 1 END,
       ends_at = CASE WHEN used.ends_at > now() THEN used.ends_at ELSE excluded.ends_at END
     WHERE used.uses < ${max} OR used.ends_at <= now()
   `
@@ -147,18 +145,6 @@ export const failedSignIns = (email: string, network: string, max: number): Rate
 /** Limits new passwords for one account from one network, because each hash uses a core for about 25 milliseconds. */
 export const newPasswords = (userId: string, network: string): RateLimit =>
   ({ name: 'new-passwords', key: `${userId} ${network}`, max: 20, message: TOO_MANY_PASSWORDS })
-
-/** Kilobytes of submitted posts of one network per day, because new accounts must not be new room on the disk. */
-const DRAFT_KB_PER_NETWORK = 500_000
-
-const DAY_SECONDS = 86_400
-
-/** Counts the bytes of a submitted post. Throws like `consume`. */
-export async function consumeDraft (sql: Sql, network: string, bytes: number) {
-  const amount = Math.ceil(bytes / 1000)
-  const message = 'Too many posts, please try again later'
-  await consume(sql, { name: 'drafts', key: network, max: DRAFT_KB_PER_NETWORK, amount, message }, DAY_SECONDS)
-}
 
 /** Maximum number of emails with a link that one network can request within the window. */
 const EMAILS_PER_NETWORK = 300

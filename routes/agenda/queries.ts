@@ -273,7 +273,9 @@ export function insertCopies (
         )
         SELECT id FROM copied
       `
-    }, async ids => ids.map(id => ({ id })))
+    }, ids => transaction<{ id: string }[]>`
+      SELECT id FROM events WHERE id = ANY (${arrayOf(ids.map(id => ({ id })))}::uuid[])
+    `)
     const rows = await transaction<{ event: CopiedEvent }[]>`
       SELECT row_to_json(event) AS event FROM (
         SELECT ${agendaColumns(sql)}

@@ -4,7 +4,6 @@ import type { FastifyRequest } from 'fastify'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { attemptOf, readCreated } from '../../lib/database/idempotency.ts'
 import { userIdOf } from '../../lib/accounts/permissions.ts'
-import { consumeDraft } from '../../lib/auth/rate-limits.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
 import {
@@ -59,11 +58,8 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     // A repeated request adds nothing.
     const isKnown = attempt && await readCreated(app.sql, attempt, async ids => ids)
     const bytes = sizeOfDraft(title, content, imageUrl)
-    if (!isKnown) {
-      if (await bytesOfDrafts(app.sql, authorId) + bytes > DRAFT_MB_PER_USER * 1_000_000) {
-        throw new HttpError(413, schemas.tooManyDrafts(DRAFT_MB_PER_USER))
-      }
-      await consumeDraft(app.sql, request.network, bytes)
+    if (!isKnown && await bytesOfDrafts(app.sql, authorId) + bytes > DRAFT_MB_PER_USER * 1_000_000) {
+      throw new HttpError(413, schemas.tooManyDrafts(DRAFT_MB_PER_USER))
     }
     const blog = await insertBlog(
       app.sql, picturesUrl(app.config, request), { title, content, imageUrl, authorId }, attempt

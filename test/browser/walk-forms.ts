@@ -359,7 +359,6 @@ walk('A person who comes after all is told whether they have a seat', {}, async 
   // The messages of the opening have arrived.
   await sleep(1000)
   await send('PUT', `/me/seats/${full}`, noor, { coming: false })
-  await page.getByRole('button', { name: 'Show' }).click()
   await page.getByText('✓ You have a seat.').waitFor()
   t.equal(await page.getByText('You are number 1 in line. Get an email').count(), 0)
 })

@@ -831,7 +831,7 @@ for (const [timezoneId, changes] of Object.entries(CLOCK_CHANGES)) {
         t.match(shown, ':15.25', 'seconds are shown')
         await input.fill(shown.replace(/:(\d)(\d):/, (_, tens, ones) => `:${Number(tens) + 1}${ones}:`))
         await save(later)
-        t.strictSame(sent.splice(0), [{ data: new Date(date.getTime() + 600_000).toISOString() }])
+        t.strictSame(sent.splice(0), [{ date: new Date(date.getTime() + 600_000).toISOString() }])
       }
     }
     await sql`DELETE FROM events WHERE id = ${event.id}`
