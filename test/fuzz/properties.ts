@@ -14,7 +14,7 @@ addFormats.default(ajv)
 /** Sent before an operation is found or its handler runs, as JSON `{message}`. */
 const GENERAL = [400, 404, 408, 413, 415, 431]
 
-/** Validation errors of bodies that the schema accepts, because they depend on what is stored or on a different field. */
+/** Validation errors of bodies that the schema accepts: they depend on what is stored, or on a different field. */
 const DEPENDS_ON_ROWS = ['must be after the start of', 'must have as many items as dates']
 
 /** Texts that disclose internals: of the database, the code or the machine. */
