@@ -59,7 +59,9 @@ export async function allEventsPage () {
 function list (rows) {
   const links = new Map(rows.map(({ event, registrations }) =>
     [event.id, h('a', { class: 'button', href: `/manage/${event.id}` }, count(registrations, 'registration'))]))
-  const element = rows.length === 0 ? nothing('There are no events yet.') : listElement()
+  const element = rows.length === 0
+    ? nothing('There are no events yet.')
+    : h('ul', { class: 'agenda' }, ...rows.map(({ event, registrations }) => row(event, registrations)))
   return {
     element,
     /** @param {Row[]} next */
@@ -70,10 +72,6 @@ function list (rows) {
       const shown = (/** @type {Row[]} */ rows) => rows.map(({ event: { id, title, date } }) => ({ id, title, date }))
       return isSame(shown(rows), shown(next))
     },
-  }
-
-  function listElement () {
-    return h('ul', { class: 'agenda' }, ...rows.map(({ event, registrations }) => row(event, registrations)))
   }
 
   /** @param {Row['event']} event @param {number} registrations */
