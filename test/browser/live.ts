@@ -293,6 +293,7 @@ walk('Organizers and members see who registers while they look', {}, async (t, p
   await signIn(page, 'admin', { to: '/me' })
   await coming(false)
   await page.reload()
+  await entry(page, 'Very old quiz').waitFor()
   await coming(true)
   await hint.waitFor({ timeout: 5000 })
   await page.getByRole('button', { name: 'Show' }).click()
