@@ -31,7 +31,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.requireRole('CLUB_HEAD'),
     bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.create,
-    config: { failure: 'Error creating event' },
+    config: { failure: 'Error creating event', transaction: true },
   }, async (request, reply) => {
     const event = await insertEvent(app.sql, request.user, request.body, attemptOf(request))
     reply.code(201)

@@ -50,7 +50,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.requireRole('STUDENT', 'CLUB_HEAD', 'ADMIN'),
     bodyLimit: MAX_BODY_BYTES,
     schema: schemas.submit,
-    config: { failure: 'Failed to submit blog' },
+    config: { failure: 'Failed to submit blog', transaction: true },
   }, async (request, reply) => {
     const { title, content, imageUrl } = request.body
     const authorId = userIdOf(request, 'Unauthorized')
@@ -88,7 +88,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.requireRole('ADMIN'),
     bodyLimit: MAX_BODY_BYTES,
     schema: schemas.create,
-    config: { failure: 'Failed to create blog' },
+    config: { failure: 'Failed to create blog', transaction: true },
   }, async (request, reply) => {
     const { body, user: { id: authorId } } = request
     const blog = await insertBlog(

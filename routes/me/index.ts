@@ -111,7 +111,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   app.post('/email/verification', {
     onRequest: [app.requireEmailLinks, app.authenticate],
     schema: schemas.verifyEmail,
-    config: { failure: 'Error sending the email', transaction: true },
+    config: { failure: 'Error sending the email' },
   }, async (request, reply) => {
     const { network } = request
     const account = await findAccount(app.sql, request.user.id)
@@ -188,7 +188,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     onRequest: [app.requireEmail, app.requireRole('ADMIN', 'CLUB_HEAD')],
     bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.sendMessage,
-    config: { failure: 'Error sending the message' },
+    config: { failure: 'Error sending the message', transaction: true },
   }, async (request, reply) => {
     const { user, params: { id }, body } = request
     await findManagedEvent(app.sql, user, id, REGISTRATIONS_NOT_ALLOWED)

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { EventEmitter, once } from 'node:events'
 import { request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
@@ -10,8 +11,10 @@ import postgres from 'postgres'
 import type { Sql } from '#lib/database/client.js'
 import { createLogger } from '#lib/http/logger.js'
 import { makeProxy } from '../postgres-server.ts'
-import { build as buildService, createDatabase, inject, MAIL, make, person } from '../helper.ts'
-import { createWorld, OPERATIONS, roleFor } from '../operations.ts'
+import {
+  build as buildService, buildWithRoutes, createDatabase, inject, MAIL, make, nameOf, person,
+} from '../helper.ts'
+import { createWorld, OPERATIONS, pathWith, roleFor } from '../operations.ts'
 import t, { type Test } from '../suite.ts'
 
 /** The operations that run at once on a pool of one connection. */
@@ -100,13 +103,23 @@ function fillLists ({ queues: { lists } }: FastifyInstance) {
   return end
 }
 
-t.test('No operation holds a place of the database while it waits for a different queue', async t => {
-  const app = await buildService(t, { ...MAIL, DATABASE_URL, DATABASE_TIMEOUT: '60' })
+t.test('No operation holds a place while it waits for a different queue, and transactions are declared', async t => {
+  const { app, routes } = await buildWithRoutes(t, { ...MAIL, DATABASE_URL, DATABASE_TIMEOUT: '60' })
   const { queues: { lists, operations } } = app
   const world = await createWorld(app)
   const waited: string[] = []
   const hashed = new Set<string>()
   let now = ''
+  /** The operation of a statement. Senders of emails have none. */
+  const caller = new AsyncLocalStorage<string>()
+  const transactions = new Set<string | undefined>()
+  const { begin } = app.sql
+  t.intercept(app.sql, 'begin', {
+    value (...args: Parameters<typeof begin>) {
+      transactions.add(caller.getStore())
+      return begin(...args)
+    },
+  })
   for (const name of ['hash', 'verify'] as const) {
     const work = argon2[name] as (...rest: unknown[]) => Promise<never>
     t.capture(argon2, name, (...rest: unknown[]) => {
@@ -125,15 +138,16 @@ t.test('No operation holds a place of the database while it waits for a differen
     const release = fillLists(app)
     const { waiting } = lists
     now = name
-    const response = app.inject({
+    const response = caller.run(name, async () => app.inject({
       method,
-      url: path.replace(/:\w+/, id),
+      url: pathWith(path, id),
       headers: {
+        'idempotency-key': name,
         ...role && { authorization: `Bearer ${world.people[role].token}` },
         ...method !== 'GET' && { 'content-type': operation.type ?? 'application/json' },
       },
       ...method !== 'GET' && { payload },
-    })
+    }))
     const isWaiting = (async () => {
       for (; lists.waiting === waiting; await sleep(1)) if (now !== name) return false
       return true
@@ -150,6 +164,11 @@ t.test('No operation holds a place of the database while it waits for a differen
     t.ok(waited.includes(name), name)
   }
   for (const name of ['POST /auth/login', 'POST /auth/register', 'PUT /me/password']) t.ok(hashed.has(name), name)
+  for (const route of routes) {
+    const { transaction = false, extraSeconds } = route.config ?? {}
+    // The queue outside counts no places of the database.
+    if (!extraSeconds) t.equal(transaction, transactions.has(nameOf(route)), `${nameOf(route)} runs a transaction`)
+  }
 })
 
 t.test('While 81 pictures wait for lists, operations of others run', async t => {
