@@ -809,7 +809,7 @@ export interface paths {
         };
         /**
          * Watch public lists
-         * @description Returns a stream of server-sent events, which browsers read with `EventSource`. The service sends an event for each list when the stream opens, and when the list changes. Then get the list. The id of an event contains the entity tags that you know, so after a gap you hear of the lists that have changed in between. An event with the name `ping` arrives every 15 seconds. If none arrives, open a new stream. A stream ends after four minutes, and `EventSource` connects again. Try it with `curl --no-buffer` instead of this page.
+         * @description Returns a stream of server-sent events, which browsers read with `EventSource`. The service sends an event for each list when the stream opens, and when the list changes. Then get the list. The id of an event contains the entity tags that you know, so after a gap you hear of the lists that have changed in between. An event with the name `ping` arrives every 15 seconds. If none arrives, open a new stream. A stream ends after three to five minutes, and `EventSource` connects again. Try it with `curl --no-buffer` instead of this page.
          */
         get: operations["watchLists"];
         put?: never;

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { Readable } from 'node:stream'
 
 /** A list that a client watches. */
@@ -20,11 +21,12 @@ const COMMENT = ':\n\n'
 const PING = 'event: ping\ndata: {}\n\n'
 
 /**
- * Number of pings after which a stream ends, and its client connects again: four minutes. For about 16 minutes, the
- * kernel accepts pings for a client whose network is gone. TCP keep-alive does not help, because the kernel sends no
- * probes while a ping is unacknowledged.
+ * Range of the number of pings after which a stream ends, and its client connects again: three to five minutes. The
+ * range spreads clients that have connected at once, for example after a restart. For about 16 minutes, the kernel
+ * accepts pings for a client whose network is gone. TCP keep-alive does not help, because the kernel sends no probes
+ * while a ping is unacknowledged.
  */
-const MAX_PINGS = 16
+const PINGS = { least: 12, most: 20 }
 
 /**
  * The event stream of a client that watches lists (HTML, § 9.2 Server-sent events). The id of an event is the vector of
@@ -39,7 +41,7 @@ export class Listener<List extends WatchedList = WatchedList> extends Readable {
   readonly #since = performance.now()
   /** The entity tags that the client knows, in the order of `lists`. */
   readonly #known: (string | undefined)[]
-  #pings = 0
+  #pingsLeft = randomInt(PINGS.least, PINGS.most + 1)
   /** Bytes of earlier messages that the kernel has not accepted. */
   readonly #unsent: () => number
 
@@ -80,9 +82,9 @@ export class Listener<List extends WatchedList = WatchedList> extends Readable {
    */
   keepAlive (retryMs: number) {
     if (this.#hasEnded) return
-    this.#pings++
-    if (this.#isReading) this.#pings < MAX_PINGS ? this.push(PING) : this.end(retryMs)
-    else if (this.#pings >= MAX_PINGS) this.destroy()
+    this.#pingsLeft--
+    if (this.#isReading) this.#pingsLeft > 0 ? this.push(PING) : this.end(retryMs)
+    else if (this.#pingsLeft <= 0) this.destroy()
   }
 
   /** Ends the stream. The client connects again after this time. */
