@@ -1,12 +1,13 @@
 import type { PendingQuery, Row } from 'postgres'
 
+import { lockLines } from '../agenda/seats.ts'
 import { PLACEHOLDER } from '../auth/passwords.ts'
 import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
 import { untrimmedName } from '../database/columns.ts'
 import { releaseMessages } from '../email/messages.ts'
 import type { Outbox } from '../email/outbox.ts'
-import { changeSeats } from '../email/seats.ts'
+import { tellSeats } from '../email/seats.ts'
 import { HttpError } from '../http/errors.ts'
 import { isKept } from '../pictures/stored.ts'
 import { assertFound, idOfEmail } from './accounts.ts'
@@ -90,16 +91,15 @@ export function eraseAccount (
     }
 
     // The same lock order as in the operations that delete an event or a mentor prevents deadlocks.
-    const events = sql`SELECT event_id FROM event_registrations WHERE user_id = ${id}`
-    await changeSeats(pool, sql, outbox, { events, cause }, async () => {
-      await sql`
-        SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
-        ORDER BY id FOR KEY SHARE
-      `
-      // The lock order of `npm run database -- retention`.
-      await sql`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
-      await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
-    })
+    const lines = await lockLines(sql, sql`SELECT event_id FROM event_registrations WHERE user_id = ${id}`)
+    await sql`
+      SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
+      ORDER BY id FOR KEY SHARE
+    `
+    // The lock order of `npm run database -- retention`.
+    await sql`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
+    await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
+    if (outbox) await tellSeats(sql, outbox, lines, cause)
     // The lock order of a sender.
     await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
     await sql`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`

@@ -1,7 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
-import { comingCount } from './details.ts'
+import { comingCount, runsUntil, withDetails } from './details.ts'
 
 // A seat is derived and never stored: the people who come to an event stand in line, ordered by the time when they last
 // said so, and the first `capacity` of them have a seat. So nobody is ever promoted, and no promotion can be lost. A
@@ -114,3 +114,46 @@ export const placeInLine = (
   FROM event_registrations AS registrations ${withAnswers(sql)}
   WHERE user_id = ${userId} AND registrations.event_id = ${eventId} AND ${inLineSince(sql)} IS NOT NULL
 )`
+
+/** Waits for running registrations for these events, so that the next statement sees them, and blocks new ones. */
+export const lockEvents = (transaction: TransactionSql, events: PendingQuery<Row[]>) => transaction`
+  SELECT FROM events WHERE id IN (${events}) ORDER BY id FOR UPDATE
+`
+
+/** The lines of events before a change. */
+export interface Lines {
+  /** The first person of each event who waits, as the row of `firstWaiting`. */
+  waiting: { event: string, since: string, id: string }[]
+  /** The ids of the events that are over. */
+  over: string[]
+}
+
+/** Locks events, and returns their lines. Changes at the same time follow one another. */
+export async function lockLines (transaction: TransactionSql, events: PendingQuery<Row[]>): Promise<Lines> {
+  await lockEvents(transaction, events)
+  const over = await transaction<{ id: string }[]>`
+    SELECT id FROM events ${withDetails(transaction)} WHERE id IN (${events}) AND ${runsUntil(transaction)} <= now()
+  `
+  const waiting = await transaction<Lines['waiting']>`
+    SELECT events.id AS event, first.since::text AS since, first.id
+    FROM events ${withDetails(transaction)}
+      CROSS JOIN LATERAL (${firstWaiting(transaction, transaction`events.id`)}) AS first
+    WHERE events.id IN (${events}) AND capacity IS NOT NULL
+  `
+  return { waiting, over: over.map(({ id }) => id) }
+}
+
+/**
+ * SQL query: who waited in these lines and has a seat now, with the columns `event_id` and `user_ids`. Events that are
+ * over are left out.
+ */
+export const newSeats = (sql: Sql | TransactionSql, { waiting }: Lines) => sql`
+  SELECT events.id AS event_id, ARRAY(
+    SELECT user_id FROM (${seatsOf(sql, sql`events.id`)}) AS seats
+    WHERE state = 'seated' AND (seats.since, seats.id) >= (first.since::timestamptz, first.id)
+    ORDER BY seats.since, seats.id
+  ) AS user_ids
+  FROM jsonb_to_recordset(${JSON.stringify(waiting)}::text::jsonb) AS first (event uuid, since text, id uuid)
+    JOIN events ON events.id = first.event ${withDetails(sql)}
+  WHERE ${runsUntil(sql)} > now()
+`

@@ -1,7 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import { runsUntil, withDetails } from '../agenda/details.ts'
-import { firstWaiting, seatsOf } from '../agenda/seats.ts'
+import { type Lines, newSeats, seatsOf } from '../agenda/seats.ts'
 import type { Sql } from '../database/client.ts'
 import { lastAnnounced } from './events.ts'
 import type { Outbox } from './outbox.ts'
@@ -11,8 +11,8 @@ import type { Outbox } from './outbox.ts'
  * wait. Nobody is told about a seat while an event is over, so this is for events that were over by mistake. The query
  * `events` has the column `id`.
  */
-export const tellSeats = (
-  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, events: PendingQuery<Row[]>, cause: string | null
+export const tellLateSeats = (
+  sql: Sql | TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'>, events: PendingQuery<Row[]>, cause: string | null
 ) =>
   outbox.enqueueBatch('seat', sql`
     SELECT
@@ -29,45 +29,23 @@ export const tellSeats = (
   `, cause)
 
 /**
- * Runs a change of who comes to these events, or of their seats. Enqueues an email to everybody who waited before the
- * change and has a seat after it, also if they got it while the date of the event was in the past by mistake. Locks the
- * events: `change` sees everybody who has registered, and changes at the same time follow one another, so that each of
- * these people is told once. `cause` is the same as for
- * `enqueueBatch`.
+ * After a change of who comes to events, or of their seats: enqueues an email to everybody who waited in these lines
+ * and has a seat now, even if they got it while the date of the event was in the past by mistake. `cause` is the same
+ * as for `enqueueBatch`.
  */
-export async function changeSeats<Result> (
-  sql: Sql, transaction: TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'> | undefined,
-  { events, cause }: { events: PendingQuery<Row[]>, cause: string | null }, change: () => Promise<Result>
+export async function tellSeats (
+  transaction: TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'>, lines: Lines, cause: string | null
 ) {
-  await transaction`SELECT FROM events WHERE id IN (${events}) ORDER BY id FOR UPDATE`
-  const over = await transaction<{ id: string }[]>`
-    SELECT id FROM events ${withDetails(sql)} WHERE id IN (${events}) AND ${runsUntil(sql)} <= now()
-  `
-  const firsts = await transaction<{ event: string, since: string, id: string }[]>`
-    SELECT events.id AS event, first.since::text AS since, first.id
-    FROM events ${withDetails(sql)} CROSS JOIN LATERAL (${firstWaiting(sql, sql`events.id`)}) AS first
-    WHERE events.id IN (${events}) AND capacity IS NOT NULL
-  `
-  const result = await change()
-  if (outbox && firsts.length > 0) {
-    await transaction`${outbox.enqueueBatch('seat', sql`
-      SELECT
-        events.id::text AS key, events.id AS event_id, jsonb_build_object('event', events.id) AS data,
-        ARRAY(
-          SELECT user_id FROM (${seatsOf(sql, sql`events.id`)}) AS seats
-          WHERE state = 'seated' AND (seats.since, seats.id) >= (first.since::timestamptz, first.id)
-          ORDER BY seats.since, seats.id
-        ) AS user_ids
-      FROM jsonb_to_recordset(${JSON.stringify(firsts)}::text::jsonb) AS first (event uuid, since text, id uuid)
-        JOIN events ON events.id = first.event ${withDetails(sql)}
-      WHERE ${runsUntil(sql)} > now()
+  if (lines.waiting.length > 0) {
+    await transaction`${outbox.enqueueBatch('seat', transaction`
+      SELECT event_id::text AS key, event_id, jsonb_build_object('event', event_id) AS data, user_ids
+      FROM (${newSeats(transaction, lines)}) AS promoted
     `, cause)}`
   }
-  if (outbox && over.length > 0) {
-    await transaction`${tellSeats(sql, outbox, sql`
-      SELECT id FROM events ${withDetails(sql)}
-      WHERE id IN ${sql(over.map(({ id }) => id))} AND ${runsUntil(sql)} > now()
+  if (lines.over.length > 0) {
+    await transaction`${tellLateSeats(transaction, outbox, transaction`
+      SELECT id FROM events ${withDetails(transaction)}
+      WHERE id IN ${transaction(lines.over)} AND ${runsUntil(transaction)} > now()
     `, cause)}`
   }
-  return result
 }

@@ -5,7 +5,7 @@ import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/per
 import {
   agendaColumns, cancelledEvent, knownBefore, knownEvent, runsUntil, withCounts, withDetails,
 } from '../../lib/agenda/details.ts'
-import { comes, seatsOf } from '../../lib/agenda/seats.ts'
+import { comes, lockLines, seatsOf } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
@@ -14,7 +14,7 @@ import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
 import { isNotified, reachOf } from '../../lib/email/notifications.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import { changeSeats } from '../../lib/email/seats.ts'
+import { tellSeats } from '../../lib/email/seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/schemas.ts'
 import {
@@ -168,10 +168,10 @@ export function changeEvent (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
   { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
-  const seats = { events: sql`SELECT ${id}::uuid`, cause: user.id }
   const { endsAt, date } = changes
   const eventColumns = toColumns(changes, ['title', 'description', 'imageUrl', 'date'])
-  return sql.begin(transaction => changeSeats(sql, transaction, outbox, seats, async () => {
+  return sql.begin(async transaction => {
+    const lines = await lockLines(transaction, sql`SELECT ${id}::uuid`)
     await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
     const [known] = await transaction<[Known]>`
       SELECT
@@ -214,8 +214,9 @@ export function changeEvent (
         WHERE greatest(${known.until}::text::timestamptz, ${runsUntil(sql)}) > now()
       `, user.id, CHANGES)}
     `
+    await tellSeats(transaction, outbox, lines, user.id)
     return readManaged(sql, transaction, user, id)
-  }))
+  })
 }
 
 /** Returns an event. Throws an HttpError if it is unknown or the user may not manage it. */
@@ -301,23 +302,23 @@ export function removeSeat (
     await transaction`
       SELECT FROM users WHERE id = (SELECT user_id FROM event_registrations WHERE id = ${registrationId}) FOR KEY SHARE
     `
-    await changeSeats(sql, transaction, outbox, { events: sql`SELECT ${id}::uuid`, cause: user.id }, async () => {
-      await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
-      const [removed] = await transaction`
-        WITH registrations AS (
-          DELETE FROM event_registrations WHERE id = ${registrationId} AND event_id = ${id} RETURNING *
-        ), emailed AS (${outbox.enqueue('seat-removed', sql`
-          SELECT
-            user_id, registrations.id::text AS key,
-            jsonb_strip_nulls(jsonb_build_object('known', known))
-              || jsonb_build_object('event', ${cancelledEvent(sql, 0)}) AS data
-          FROM registrations JOIN events ON events.id = event_id JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
-            LEFT JOIN (${knownBefore(sql, sql`${id}`)}) AS before USING (user_id)
-          WHERE ${comes(sql)} AND (${runsUntil(sql)} > now() OR known IS NOT NULL)
-        `, user.id)})
-        SELECT id FROM registrations
-      `
-      if (!removed) throw new HttpError(404, 'Registration not found')
-    })
+    const lines = await lockLines(transaction, sql`SELECT ${id}::uuid`)
+    await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
+    const [removed] = await transaction`
+      WITH registrations AS (
+        DELETE FROM event_registrations WHERE id = ${registrationId} AND event_id = ${id} RETURNING *
+      ), emailed AS (${outbox.enqueue('seat-removed', sql`
+        SELECT
+          user_id, registrations.id::text AS key,
+          jsonb_strip_nulls(jsonb_build_object('known', known))
+            || jsonb_build_object('event', ${cancelledEvent(sql, 0)}) AS data
+        FROM registrations JOIN events ON events.id = event_id JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
+          LEFT JOIN (${knownBefore(sql, sql`${id}`)}) AS before USING (user_id)
+        WHERE ${comes(sql)} AND (${runsUntil(sql)} > now() OR known IS NOT NULL)
+      `, user.id)})
+      SELECT id FROM registrations
+    `
+    if (!removed) throw new HttpError(404, 'Registration not found')
+    await tellSeats(transaction, outbox, lines, user.id)
   })
 }

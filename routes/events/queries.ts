@@ -1,9 +1,8 @@
 import type { Static } from '@sinclair/typebox'
-import type { TransactionSql } from 'postgres'
 
 import { isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import { cancelledEvent, knownBefore, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
-import { comes } from '../../lib/agenda/seats.ts'
+import { comes, lockEvents } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import {
@@ -12,7 +11,7 @@ import {
 } from '../../lib/database/columns.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import { tellSeats } from '../../lib/email/seats.ts'
+import { tellLateSeats } from '../../lib/email/seats.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
 type Event = Static<typeof create.response[201]>['event']
@@ -79,7 +78,7 @@ export function updateEvent (
 ) {
   const { title, description, imageUrl, data, clubId } = changes
   return sql.begin(async transaction => {
-    await lockEvent(transaction, id)
+    await lockEvents(transaction, sql`SELECT ${id}::uuid`)
     const [outcome] = await transaction<{ allowed: boolean, event: Event }[]>`
       WITH target AS (
         SELECT events.*, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
@@ -102,7 +101,7 @@ export function updateEvent (
           JOIN clubs ON clubs.id = events.club_id
           ${withDetails(sql)}
         WHERE greatest(${runsUntil(sql)}, ${runsUntil(sql, sql`changed.date`)}) > now()
-      `, user.id, CHANGES)}), promoted AS (${tellSeats(sql, outbox, sql`
+      `, user.id, CHANGES)}), promoted AS (${tellLateSeats(sql, outbox, sql`
         SELECT events.id FROM target AS events JOIN changed ON changed.id = events.id ${withDetails(sql)}
         WHERE ${runsUntil(sql)} <= now() AND ${runsUntil(sql, sql`changed.date`)} > now()
       `, user.id)})
@@ -123,7 +122,7 @@ export function updateEvent (
  */
 export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, id: string) {
   return sql.begin(async sql => {
-    await lockEvent(sql, id)
+    await lockEvents(sql, sql`SELECT ${id}::uuid`)
     // Messages about the event are sent even if it is deleted.
     await sql`
       UPDATE event_messages SET event_id = NULL, event_title = title
@@ -155,9 +154,6 @@ export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, use
     return outcome
   })
 }
-
-/** Waits for running registrations, so that the next statement sees them, and blocks new registrations. */
-const lockEvent = (sql: TransactionSql, id: string) => sql`SELECT FROM events WHERE id = ${id} FOR UPDATE`
 
 /**
  * Registers the user and enqueues a confirmation; `undefined` if the user is already registered. Triggers of the table

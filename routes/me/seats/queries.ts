@@ -1,11 +1,11 @@
 import type { Static } from '@sinclair/typebox'
 
 import { agendaColumns, knownEvent, runsUntil, withCounts, withDetails } from '../../../lib/agenda/details.ts'
-import { comes, withSeat } from '../../../lib/agenda/seats.ts'
+import { comes, lockLines, withSeat } from '../../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
-import { changeSeats } from '../../../lib/email/seats.ts'
+import { tellSeats } from '../../../lib/email/seats.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import { EVENT_OVER, type list, type set } from './schemas.ts'
 
@@ -41,35 +41,34 @@ export function setComing (
   return sql.begin(async transaction => {
     // The lock order of an erasure prevents a deadlock.
     await transaction`SELECT FROM users WHERE id = ${userId} FOR KEY SHARE`
-    const seats = { events: sql`SELECT ${eventId}::uuid`, cause: userId }
-    return changeSeats(sql, transaction, outbox, seats, async () => {
-      const { count: isOver } = await transaction`
-        SELECT FROM event_registrations AS registrations JOIN events ON events.id = event_id ${withDetails(sql)}
-        WHERE user_id = ${userId} AND registrations.event_id = ${eventId} AND ${runsUntil(sql)} <= now()
-      `
-      if (isOver) throw new HttpError(409, EVENT_OVER)
-      await transaction`
-        WITH answered AS (
-          INSERT INTO event_answers (registration_id, event_id, since)
-          SELECT id, event_id, CASE WHEN ${coming} THEN end_of_line(event_id) END
-          FROM event_registrations AS registrations
-          WHERE user_id = ${userId} AND event_id = ${eventId} AND ${comes(sql)} <> ${coming}
-          ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since
-          RETURNING event_id
-        )
-        ${outbox.enqueue('event-changed', sql`
-          SELECT
-            ${userId}::uuid AS user_id, NULL AS key,
-            jsonb_build_object('event', events.id, 'known', ${knownEvent(sql)}) AS data
-          FROM answered JOIN events ON events.id = answered.event_id JOIN clubs ON clubs.id = club_id
-            ${withDetails(sql)}
-          WHERE ${coming} AND sequence > 0
-        `, userId)}
-      `
-      const [row] = await transaction<{ seat: Static<typeof set.response[200]>['seat'] }[]>`
-        SELECT row_to_json(seat) AS seat FROM (${seatsOfUser(sql, userId)} AND events.id = ${eventId}) AS seat
-      `
-      return row?.seat
-    })
+    const lines = await lockLines(transaction, sql`SELECT ${eventId}::uuid`)
+    const { count: isOver } = await transaction`
+      SELECT FROM event_registrations AS registrations JOIN events ON events.id = event_id ${withDetails(sql)}
+      WHERE user_id = ${userId} AND registrations.event_id = ${eventId} AND ${runsUntil(sql)} <= now()
+    `
+    if (isOver) throw new HttpError(409, EVENT_OVER)
+    await transaction`
+      WITH answered AS (
+        INSERT INTO event_answers (registration_id, event_id, since)
+        SELECT id, event_id, CASE WHEN ${coming} THEN end_of_line(event_id) END
+        FROM event_registrations AS registrations
+        WHERE user_id = ${userId} AND event_id = ${eventId} AND ${comes(sql)} <> ${coming}
+        ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since
+        RETURNING event_id
+      )
+      ${outbox.enqueue('event-changed', sql`
+        SELECT
+          ${userId}::uuid AS user_id, NULL AS key,
+          jsonb_build_object('event', events.id, 'known', ${knownEvent(sql)}) AS data
+        FROM answered JOIN events ON events.id = answered.event_id JOIN clubs ON clubs.id = club_id
+          ${withDetails(sql)}
+        WHERE ${coming} AND sequence > 0
+      `, userId)}
+    `
+    const [row] = await transaction<{ seat: Static<typeof set.response[200]>['seat'] }[]>`
+      SELECT row_to_json(seat) AS seat FROM (${seatsOfUser(sql, userId)} AND events.id = ${eventId}) AS seat
+    `
+    await tellSeats(transaction, outbox, lines, userId)
+    return row?.seat
   })
 }
