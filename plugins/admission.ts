@@ -13,7 +13,8 @@ import { TimeoutError } from '../lib/timeout.ts'
 /** Error message if the queue of operations is full. */
 export const OVERLOADED = 'The service is overloaded, please try again in a few seconds'
 
-const overloaded = () => new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } })
+/** Returns the error of a request that the service refuses during an overload. */
+export const overloaded = () => new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } })
 
 /** Runs a read of an operation after admission. */
 type Admit = <T>(this: FastifyReply, read: (sql: Sql) => Promise<T>) => Promise<T>

@@ -1,12 +1,16 @@
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
+import type { Client } from '../lib/fair-queue.ts'
 import { clientNetwork, isProxyOf } from '../lib/http/client-network.ts'
 import { createMeter, Memory, memoryLimit } from '../lib/http/memory.ts'
+import { overloaded } from './admission.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     memory: Memory
+    /** Tells whether clients announce most of MAX_HELD_BYTES, and no network more than the network of this client. */
+    isFullFor (client: Client): boolean
   }
 
   interface FastifyContextConfig {
@@ -19,6 +23,12 @@ declare module 'fastify' {
     forgetBody: (() => void) | null
   }
 }
+
+/** Share of MAX_HELD_BYTES that clients may announce. Beyond it, bodies are refused before connections are closed. */
+const FULL = 3 / 4
+
+/** The longest body that is never refused. */
+const SHORT_BYTES = 16 * 1024
 
 /** Interval of measurements. One takes 25 µs. */
 const INTERVAL_MS = 50
@@ -39,6 +49,17 @@ export default fp(async app => {
   })
   const timer = setInterval(() => memory.enforce(measure()), INTERVAL_MS).unref()
   app.addHook('onClose', async () => clearInterval(timer))
+
+  app.decorate('isFullFor', request => memory.isFullFor(request, FULL * app.config.MAX_HELD_BYTES))
+
+  // After hooks of the route, which may have an error message of their own.
+  app.addHook('onRoute', route => {
+    if (!route.config?.failure) return
+    route.preParsing = [...[route.preParsing ?? []].flat(), (request, _reply, payload, done) => {
+      const isLong = announcedLength(request) > SHORT_BYTES
+      done(isLong && app.isFullFor(request) ? overloaded() : null, payload)
+    }]
+  })
 
   app.addHook('onRequest', (request, { raw }, done) => {
     const { end, forgetBody } = memory.begin(request.socket, request, announcedLength(request))

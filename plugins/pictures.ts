@@ -7,9 +7,6 @@ import { CANNOT_CONVERT, tooManyUploads } from '../lib/pictures/refusals.ts'
 import { createPictureStore, type StoredPicture } from '../lib/pictures/store.ts'
 import { knownPicturesUrl } from '../lib/pictures/stored.ts'
 
-/** Share of MAX_HELD_BYTES that clients may announce, so that uploads are refused before connections are closed. */
-const FULL = 3 / 4
-
 declare module 'fastify' {
   interface FastifyInstance {
     /**
@@ -35,7 +32,7 @@ export default fp(async app => {
   app.decorate('assertUpload', async request => {
     if (!convert) throw new HttpError(501, CANNOT_CONVERT)
     knownPicturesUrl(app.config, request)
-    if (app.memory.isFullFor(request, FULL * app.config.MAX_HELD_BYTES)) throw tooManyUploads()
+    if (app.isFullFor(request)) throw tooManyUploads()
   })
 
   // `assertUpload` refuses uploads without `convert`.

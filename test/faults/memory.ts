@@ -63,7 +63,7 @@ interface Options {
   seconds?: number
   /** Memory that the process keeps afterwards, in MB, because of a library that the attack makes it load. */
   kept?: number
-  /** A table that is locked during the attack. Requests beside it do not need it. */
+  /** A table in which nobody can write during the attack. */
   locked?: string
   /** How many times longer nine of ten requests beside it may take than without it. */
   slower?: number
@@ -304,13 +304,13 @@ export async function fill ({ look }: Fixture): Promise<Person> {
   return { id: draft!.id, token: await signToken(draft!.author, 'STUDENT') }
 }
 
-/** Locks a table until the scope ends. */
+/** Blocks writes to a table until the scope ends. */
 async function lock (scope: Scope, databaseUrl: string, table: string) {
   const sql = postgres(databaseUrl, { max: 1 })
   scope.teardown(() => sql.end({ timeout: 0 }))
   await new Promise<void>((resolve, reject) => {
     sql.begin(async transaction => {
-      await transaction`LOCK TABLE ${transaction(table)}`
+      await transaction`LOCK TABLE ${transaction(table)} IN SHARE MODE`
       resolve()
       return new Promise(() => {})
     }).catch(reject)

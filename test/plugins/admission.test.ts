@@ -356,3 +356,29 @@ t.test('A place that was reserved for another network is used when its second is
   for (const end of ends) end()
   await Promise.all(reads)
 })
+
+t.test('While bodies announce too much, a long body returns 503, unless another network announces more', async t => {
+  const app = await buildService(t, { DATABASE_URL, MAX_HELD_BYTES: '1048576' })
+  const { token } = await person(app)
+  const submit = (length: number) => app.inject({
+    method: 'POST',
+    url: '/blogs/submit',
+    headers: { authorization: `Bearer ${token}` },
+    payload: { title: 'Chess', content: 'x'.repeat(length) },
+  })
+  const url = await app.listen()
+  const other = request(`${url}/blogs/submit`, {
+    method: 'POST',
+    localAddress: '127.0.0.2',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'content-length': 700_000 },
+  }).on('error', () => {})
+  t.teardown(() => other.destroy())
+  other.flushHeaders()
+  await once(app.server, 'request')
+  t.equal((await submit(100_000)).statusCode, 201)
+  const refused = await submit(800_000)
+  t.strictSame([refused.statusCode, refused.headers['retry-after'], refused.json()], [
+    503, '2', { message: 'The service is overloaded, please try again in a few seconds' },
+  ])
+  t.equal((await submit(10_000)).statusCode, 201)
+})
