@@ -1,7 +1,7 @@
 import createFetchClient from 'openapi-fetch'
 
-/** Shortest time after which `live` connects again if the service refuses the stream, in milliseconds. */
-const RECONNECT_MS = 5000
+/** Shortest time in which `live` expects a stream to open, in milliseconds. It doubles with each attempt. */
+const OPEN_MS = 5000
 
 /** Shortest silence after which `live` connects again, in milliseconds. The service sends a ping every 15 seconds. */
 const SILENCE_MS = 35_000
@@ -64,6 +64,7 @@ function watch (baseUrl = '', lists, onChange) {
   const query = new URLSearchParams(lists.map(list => ['list', list]))
   let source
   let timer
+  let patience = OPEN_MS
   open()
   return close
 
@@ -74,6 +75,7 @@ function watch (baseUrl = '', lists, onChange) {
 
   function open () {
     source = new globalThis.EventSource(`${baseUrl.replace(/\/$/, '')}/live?${query}`)
+    source.onopen = expectMore
     source.onmessage = ({ data }) => {
       expectMore()
       onChange(JSON.parse(data))
@@ -81,22 +83,25 @@ function watch (baseUrl = '', lists, onChange) {
     source.addEventListener('ping', expectMore)
     source.onerror = () => {
       // EventSource connects again after a lost connection, but not after a 503.
-      if (source.readyState === source.CLOSED) reopenAfter(RECONNECT_MS * (1 + Math.random()))
+      if (source.readyState === source.CLOSED) reopenAfter(patience)
     }
-    expectMore()
+    // The browser may use an idle connection that has gone silent as well.
+    reopenAfter(patience)
+    patience = Math.min(2 * patience, SILENCE_MS)
   }
 
   /** A connection can go silent without an error. Firefox also closes a stream if a link downloads a file. */
   function expectMore () {
-    // Clients spread, because a proxy may silence all of them at once.
-    reopenAfter(SILENCE_MS + RECONNECT_MS * 2 * Math.random())
+    patience = OPEN_MS
+    reopenAfter(SILENCE_MS)
   }
 
   function reopenAfter (milliseconds) {
     clearTimeout(timer)
+    // Clients spread, because a proxy may silence all of them at once.
     timer = setTimeout(() => {
       source.close()
       open()
-    }, milliseconds)
+    }, milliseconds * (1 + Math.random() / 4))
   }
 }

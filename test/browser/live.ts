@@ -1,7 +1,10 @@
 // Pages of the example app change while a person looks at them, and nothing moves.
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { Locator, Page } from 'playwright-core'
+import type { Test } from 'tap'
 
 import { entry, follow, startExample } from '../example.ts'
 
@@ -26,6 +29,23 @@ function watchStreams (page: Page) {
 /** Waits until an element has a text, without any action of the user. */
 async function hasText (locator: Locator, text: string | RegExp) {
   await locator.filter({ hasText: text }).waitFor({ timeout: 5000 })
+}
+
+/** A proxy that can freeze: it passes nothing on and closes nothing, but it accepts new connections. */
+async function freezable (t: Test) {
+  const sockets = new Set<Socket>()
+  const proxy = createServer(client => {
+    const service = connect(Number(new URL(api).port), 'localhost')
+    client.pipe(service).pipe(client)
+    for (const socket of [client, service]) sockets.add(socket.on('error', () => {}))
+  }).listen(0, 'localhost')
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    proxy.close()
+  })
+  await once(proxy, 'listening')
+  const freeze = () => { for (const socket of sockets) socket.unpipe().pause() }
+  return { url: `http://localhost:${(proxy.address() as AddressInfo).port}`, freeze }
 }
 
 /** The places of elements on the screen. */
@@ -256,6 +276,37 @@ walk('A page whose update fails tries again', { refusals: ['GET /mentors failed'
   `
   await page.waitForEvent('requestfailed')
   await likes.filter({ hasText: `${before + 1} like` }).waitFor({ timeout: 10_000 })
+})
+
+walk('A page behind a connection that freezes is live again within a minute', { bypassCSP: true }, async (t, page) => {
+  const { url, freeze } = await freezable(t)
+  await page.route('**/config.js', async route => {
+    const response = await route.fetch()
+    await route.fulfill({ response, body: (await response.text()).replace(api, url) })
+  })
+  await page.clock.install()
+  await page.goto(origin)
+  await follow(page, 'Mentors')
+  const likes = entry(page, 'Zanele Khumalo').getByRole('button')
+  await sleep(1000)
+  const before = Number.parseInt((await likes.textContent())!)
+  freeze()
+  await sql`
+    INSERT INTO mentor_likes (mentor_id, user_id)
+    SELECT mentors.id, users.id FROM mentors, users
+    WHERE name = 'Zanele Khumalo' AND email = 'admin@demo.example.org'
+  `
+  // The browser also tries the idle connections that are frozen.
+  const isLive = () => likes.filter({ hasText: `${before + 1} like` }).waitFor({ timeout: 1000 })
+    .then(() => true, () => false)
+  t.notOk(await isLive())
+  let seconds = 30
+  await page.clock.fastForward(30_000)
+  while (!await isLive() && seconds < 60) {
+    await page.clock.fastForward(5000)
+    seconds += 5
+  }
+  t.ok(seconds < 60, `${seconds} seconds`)
 })
 
 walk('Organizers and members see who registers while they look', {}, async (t, page) => {
