@@ -1646,22 +1646,7 @@ export interface components {
                 };
             }[];
             /** @description The ten newest event registrations. */
-            recentRegistrations: {
-                id: components["schemas"]["Id"];
-                userId: components["schemas"]["Id"];
-                eventId: components["schemas"]["Id"];
-                registeredAt: components["schemas"]["DateTime"];
-                event: {
-                    /** @example Chess Night */
-                    title: string;
-                };
-                user: {
-                    /** @example Ada */
-                    firstName: string;
-                    /** @example Lovelace */
-                    lastName: string;
-                };
-            }[];
+            recentRegistrations: components["schemas"]["Registration"][];
         };
         Answer: {
             /** @example false */
@@ -1789,12 +1774,7 @@ export interface components {
                 email: string;
                 role: components["schemas"]["Role"];
             }[];
-            events: {
-                id: components["schemas"]["Id"];
-                /** @example Chess Night */
-                title: string;
-                date: components["schemas"]["DateTime"];
-            }[];
+            events: components["schemas"]["EventSummary"][];
         };
         ClubAssignment: {
             /**
@@ -1940,6 +1920,12 @@ export interface components {
         EventNotFound: {
             /** @constant */
             message: "Event not found";
+        };
+        EventSummary: {
+            id: components["schemas"]["Id"];
+            /** @example Chess Night */
+            title: string;
+            date: components["schemas"]["DateTime"];
         };
         EventWithCount: {
             id: components["schemas"]["Id"];
@@ -2546,12 +2532,7 @@ export interface components {
                  * @example 2030-01-31T09:30:00.000Z
                  */
                 comingSince: string | null;
-                event: {
-                    id: components["schemas"]["Id"];
-                    /** @example Chess Night */
-                    title: string;
-                    date: components["schemas"]["DateTime"];
-                };
+                event: components["schemas"]["EventSummary"];
             }[];
             likes: {
                 likedAt: components["schemas"]["DateTime"];
@@ -2582,12 +2563,7 @@ export interface components {
                 text: string;
                 sentAt: components["schemas"]["DateTime"];
                 /** @description `null` if the event was deleted. */
-                event: {
-                    id: components["schemas"]["Id"];
-                    /** @example Chess Night */
-                    title: string;
-                    date: components["schemas"]["DateTime"];
-                } | null;
+                event: components["schemas"]["EventSummary"] | null;
             }[];
             pictures: {
                 id: components["schemas"]["Id"];
@@ -4633,7 +4609,13 @@ export interface operations {
     createClub: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A random text. A request that you send again with its key creates nothing twice.
+                 * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -4680,6 +4662,8 @@ export interface operations {
                     };
                 };
             };
+            410: components["responses"]["CreatedIsGone"];
+            422: components["responses"]["KeyUsed"];
             /** @description `Error creating club` */
             500: {
                 headers: {
@@ -5087,12 +5071,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        event: {
-                            id: components["schemas"]["Id"];
-                            /** @example Chess Night */
-                            title: string;
-                            date: components["schemas"]["DateTime"];
-                        };
+                        event: components["schemas"]["EventSummary"];
                         registrations: components["schemas"]["Attendee"][];
                     };
                 };
@@ -6556,7 +6535,13 @@ export interface operations {
     createMentor: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A random text. A request that you send again with its key creates nothing twice.
+                 * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -6595,6 +6580,8 @@ export interface operations {
             };
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
+            410: components["responses"]["CreatedIsGone"];
+            422: components["responses"]["KeyUsed"];
             /** @description `Error creating mentor` */
             500: {
                 headers: {
@@ -6981,7 +6968,13 @@ export interface operations {
     createTestimonial: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /**
+                 * @description A random text. A request that you send again with its key creates nothing twice.
+                 * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
+                 */
+                "Idempotency-Key"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7005,6 +6998,8 @@ export interface operations {
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
+            410: components["responses"]["CreatedIsGone"];
+            422: components["responses"]["KeyUsed"];
             /** @description `Failed to create testimonial` */
             500: {
                 headers: {

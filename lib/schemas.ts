@@ -116,7 +116,9 @@ export const eventFields = {
 }
 
 /** An event within another object; `eventSummary` in lib/database/columns.ts selects it. */
-export const EventSummary = ResponseObject({ id: eventFields.id, title: eventFields.title, date: eventFields.date })
+export const EventSummary = ResponseObject({
+  id: eventFields.id, title: eventFields.title, date: eventFields.date,
+}, { title: 'EventSummary' })
 
 /** One of a few words. */
 export const Enum = <const T extends string>(words: readonly T[], options: SchemaOptions = {}) =>

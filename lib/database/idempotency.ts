@@ -6,7 +6,7 @@ import type { TransactionSql } from 'postgres'
 
 import { HttpError } from '../http/errors.ts'
 import { Message, Named } from '../schemas.ts'
-import type { Sql } from './client.ts'
+import { expectOne, type Sql } from './client.ts'
 
 // A request with an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header) creates once, however often it is sent.
 // The transaction that creates also writes the row of the key. So a failure leaves no key, a killed process leaves no
@@ -83,6 +83,20 @@ export async function createOnce<Row extends { id: string }> (
     UPDATE idempotency_keys SET created_ids = ${arrayOf(rows)}::uuid[] WHERE user_id = ${userId} AND key = ${key}
   `
   return rows
+}
+
+/**
+ * Returns the row that `insert` adds, and adds only one if requests have the same key. A request without a key needs no
+ * transaction.
+ */
+export async function insertOnce<Row extends { id: string }> (
+  sql: Sql, attempt: Attempt | undefined,
+  insert: (sql: Sql | TransactionSql) => Promise<Row>, read: (sql: TransactionSql, id: string) => Promise<Row[]>
+): Promise<Row> {
+  if (!attempt) return insert(sql)
+  return sql.begin(async transaction => expectOne(await createOnce(
+    transaction, attempt, async () => [await insert(transaction)], ([id]) => read(transaction, id!)
+  ))) as Promise<Row>
 }
 
 /** The ids of rows as an array of PostgreSQL: `ANY (${arrayOf(rows)}::uuid[])`. */

@@ -4,7 +4,7 @@ import type { TransactionSql } from 'postgres'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { avatarOf } from '../../lib/database/columns.ts'
-import { type Attempt, createOnce } from '../../lib/database/idempotency.ts'
+import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
 
@@ -89,14 +89,9 @@ export const allBlogsQuery = (sql: Sql): CachedQuery<Body<typeof listAll>> => ({
 })
 
 /** Adds a post, and only one if requests have the same key. */
-export async function insertBlog (sql: Sql, picturesUrl: string | null, blog: NewBlog, attempt: Attempt | undefined) {
-  if (!attempt) return insertNewBlog(sql, picturesUrl, blog)
-  return sql.begin(async transaction => expectOne(await createOnce(
-    transaction, attempt,
-    async () => [await insertNewBlog(transaction, picturesUrl, blog)],
-    ([id]) => findBlogs(transaction, picturesUrl, id!)
-  )))
-}
+export const insertBlog = (sql: Sql, picturesUrl: string | null, blog: NewBlog, attempt: Attempt | undefined) =>
+  insertOnce(sql, attempt,
+    sql => insertNewBlog(sql, picturesUrl, blog), (sql, id) => findBlogs(sql, picturesUrl, id))
 
 async function insertNewBlog (
   sql: Sql | TransactionSql, picturesUrl: string | null, { title, content, imageUrl, status, authorId }: NewBlog

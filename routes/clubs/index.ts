@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
+import { attemptOf } from '../../lib/database/idempotency.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError, RefusedError } from '../../lib/http/errors.ts'
 import { maxBodyBytes } from '../../plugins/cache.ts'
@@ -21,7 +22,7 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.requireRole('ADMIN'),
     bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.create,
-    config: { failure: 'Error creating club' },
+    config: { failure: 'Error creating club', transaction: true },
   }, async (request, reply) => {
     const fields = Object(request.body) as Record<string, unknown>
     if (!fields.name || !fields.description) throw new HttpError(400, 'Name and description are required')
@@ -29,8 +30,7 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
     if (clubHeadEmail !== undefined && typeof clubHeadEmail !== 'string') {
       throw new RefusedError('clubHeadEmail is not a string')
     }
-    const club = await insertClub(app.sql, fields)
-    if (!club) throw new HttpError(404, 'Club head not found')
+    const club = await insertClub(app.sql, fields, attemptOf(request))
     audit(request, 'role-changed', { user: club.clubHeadId, role: 'CLUB_HEAD' })
     audit(request, 'membership-changed', { user: club.clubHeadId, club: club.id })
     reply.code(201)

@@ -1,13 +1,16 @@
 import type { Static } from '@sinclair/typebox'
+import type { TransactionSql } from 'postgres'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { eventSummary } from '../../lib/database/columns.ts'
+import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
+import { HttpError } from '../../lib/http/errors.ts'
 import type { create, list } from './schemas.ts'
 
 type NewClub = Static<typeof create.response[201]>['club']
 
-const columns = (sql: Sql) => sql`
+const columns = (sql: Sql | TransactionSql) => sql`
   clubs.id, name, description, image_url AS "imageUrl", club_head_id AS "clubHeadId"
 `
 
@@ -54,13 +57,21 @@ export const clubsQuery = (sql: Sql, maxBytes: number): CachedQuery<Body<typeof 
   fields: sql`SELECT WHERE ${titlesFit(sql, maxBytes)}`,
 })
 
+/** The members before the insert. */
+const noMembers = (sql: Sql | TransactionSql) => sql`'[]'::json AS members`
+
 /**
- * Adds a club, and makes the user with this email address its head and a member. Returns `undefined` for an unknown
- * address. The response contains the members before the insert, an empty list. The user is locked first, so that a
- * parallel erasure cannot leave a club with an unknown head.
+ * Adds a club, and makes the user with this email address its head and a member. Adds only one if requests have the
+ * same key. Throws a 404 for an unknown address.
  */
-export async function insertClub (
-  sql: Sql, { name, description, imageUrl, clubHeadEmail }: Record<string, unknown>
+export const insertClub = (sql: Sql, club: Record<string, unknown>, attempt: Attempt | undefined) =>
+  insertOnce(sql, attempt, sql => insertNewClub(sql, club), (sql, id) => sql<NewClub[]>`
+    SELECT ${columns(sql)}, ${noMembers(sql)} FROM clubs WHERE id = ${id}
+  `)
+
+/** The user is locked first, so that a parallel erasure cannot leave a club with an unknown head. */
+async function insertNewClub (
+  sql: Sql | TransactionSql, { name, description, imageUrl, clubHeadEmail }: Record<string, unknown>
 ) {
   // An image that is not a string must fail, but its column accepts null. Therefore, the name becomes null, which
   // fails.
@@ -75,8 +86,9 @@ export async function insertClub (
     ), promoted AS (
       UPDATE users SET role = 'CLUB_HEAD', club_id = created.id FROM created WHERE users.id = club_head_id
     )
-    SELECT ${columns(sql)}, '[]'::json AS members FROM created AS clubs
+    SELECT ${columns(sql)}, ${noMembers(sql)} FROM created AS clubs
   `
+  if (!created) throw new HttpError(404, 'Club head not found')
   return created
 }
 

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
+import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
   ClubImage, ClubName, EmailAddress, EventSummary, EXAMPLE_ID, FirstName, LastName, Message, NullableString, OpaqueId,
   ResponseObject, Role,
@@ -36,6 +37,7 @@ export const create = {
   summary: 'Create a club',
   description: 'The club head becomes a member of the club and gets the role `CLUB_HEAD`. The role applies from ' +
     'their next sign-in. Returns 500 if the name is taken or the user already leads a club.',
+  headers: idempotencyHeaders,
   checkedByHandler: {
     body: Type.Object({
       name: Type.String({ description: 'The name must be unique.', examples: ClubName.examples }),
@@ -55,5 +57,6 @@ export const create = {
     }),
     400: Message('Name and description are required'),
     404: Message('Club head not found'),
+    ...idempotencyErrors,
   },
 }

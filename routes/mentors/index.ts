@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { userIdOf } from '../../lib/accounts/permissions.ts'
+import { attemptOf } from '../../lib/database/idempotency.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import {
@@ -50,11 +51,11 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.requireRole('ADMIN'),
     bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.create,
-    config: { failure: 'Error creating mentor' },
+    config: { failure: 'Error creating mentor', transaction: true },
   }, async (request, reply) => {
     const { imageUrl, ...fields } = request.body
     if (!imageUrl) throw new HttpError(400, 'All fields are required')
-    const mentor = await insertMentor(app.sql, { ...fields, imageUrl })
+    const mentor = await insertMentor(app.sql, { ...fields, imageUrl }, attemptOf(request))
     reply.code(201)
     return { mentor }
   })

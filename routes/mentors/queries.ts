@@ -1,18 +1,21 @@
 import type { Static } from '@sinclair/typebox'
+import type { TransactionSql } from 'postgres'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { clubCard, likeCount } from '../../lib/database/columns.ts'
+import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
 import type { create, list, listLiked, update } from './schemas.ts'
 
 type Mentor = Static<typeof create.response[201]>['mentor']
+type NewMentor = Static<typeof create.body> & { imageUrl: string }
 
-const columns = (sql: Sql) => sql`
+const columns = (sql: Sql | TransactionSql) => sql`
   mentors.id, mentors.name, expertise, mentors.image_url AS "imageUrl", network_url AS "networkUrl",
   club_id AS "clubId"
 `
 
-const clubNameColumn = (sql: Sql) => sql`
+const clubNameColumn = (sql: Sql | TransactionSql) => sql`
   json_build_object('name', clubs.name) AS club
 `
 
@@ -77,8 +80,16 @@ export async function countLikes (sql: Sql, mentorId: string) {
   return count
 }
 
-export async function insertMentor (
-  sql: Sql, { name, expertise, imageUrl, networkUrl, clubId }: Static<typeof create.body> & { imageUrl: string }
+/** Adds a mentor, and only one if requests have the same key. */
+export const insertMentor = (sql: Sql, mentor: NewMentor, attempt: Attempt | undefined) =>
+  insertOnce(sql, attempt, sql => insertNewMentor(sql, mentor), (sql, id) => sql<Mentor[]>`
+    SELECT ${columns(sql)}, ${clubNameColumn(sql)}
+    FROM mentors JOIN clubs ON clubs.id = club_id
+    WHERE mentors.id = ${id}
+  `)
+
+async function insertNewMentor (
+  sql: Sql | TransactionSql, { name, expertise, imageUrl, networkUrl, clubId }: NewMentor
 ) {
   return expectOne(await sql<Mentor[]>`
     WITH created AS (

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
+import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
   ClubCard, Count, Enum, EXAMPLE_ID, IdParam, Message, NamedClub, NullableTextInput, OpaqueId, ResponseObject,
   TextInput, UrlInput,
@@ -68,6 +69,7 @@ export const create = {
   operationId: 'createMentor',
   summary: 'Create a mentor',
   description: 'Returns 500 if the club does not exist.',
+  headers: idempotencyHeaders,
   body: Type.Object({
     name: Name,
     expertise: Expertise,
@@ -75,7 +77,11 @@ export const create = {
     imageUrl: Type.Optional(UrlInput({ description: 'Required. The response is a 400 if it is missing.', ...IMAGE })),
     networkUrl: Type.Optional(NetworkUrl),
   }, { title: 'NewMentor' }),
-  response: { 201: ResponseObject({ mentor: Mentor }), 400: Message('All fields are required') },
+  response: {
+    201: ResponseObject({ mentor: Mentor }),
+    400: Message('All fields are required'),
+    ...idempotencyErrors,
+  },
 }
 
 export const update = {

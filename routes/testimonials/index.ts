@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
 
+import { attemptOf } from '../../lib/database/idempotency.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { deleteTestimonial, insertTestimonial, testimonialsQuery, updateTestimonial } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -18,9 +19,9 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
     onRequest: app.requireRole('ADMIN'),
     bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.create,
-    config: { failure: 'Failed to create testimonial' },
+    config: { failure: 'Failed to create testimonial', transaction: true },
   }, async (request, reply) => {
-    const testimonial = await insertTestimonial(app.sql, request.body)
+    const testimonial = await insertTestimonial(app.sql, request.body, attemptOf(request))
     reply.code(201)
     return { testimonial }
   })

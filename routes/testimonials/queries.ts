@@ -1,13 +1,16 @@
 import type { Static } from '@sinclair/typebox'
+import type { TransactionSql } from 'postgres'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { pageOf, rowCount } from '../../lib/database/columns.ts'
+import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
 import type { create, list, update } from './schemas.ts'
 
 type Testimonial = Static<typeof create.response[201]>['testimonial']
+type NewTestimonial = Static<typeof create.body>
 
-const columns = (sql: Sql) => sql`
+const columns = (sql: Sql | TransactionSql) => sql`
   id, name, image_url AS "imageUrl", batch_year AS "batchYear", content, iso8601(created_at) AS "createdAt"
 `
 
@@ -23,8 +26,14 @@ export const testimonialsQuery = (sql: Sql, page: number, limit: number): Cached
   fields: sql`SELECT ${page}::bigint AS page, ${limit}::bigint AS limit, ${rowCount(sql, 'testimonials')} AS total`,
 })
 
-export async function insertTestimonial (
-  sql: Sql, { name, content, batchYear, imageUrl }: Static<typeof create.body>
+/** Adds a testimonial, and only one if requests have the same key. */
+export const insertTestimonial = (sql: Sql, testimonial: NewTestimonial, attempt: Attempt | undefined) =>
+  insertOnce(sql, attempt, sql => insertNewTestimonial(sql, testimonial), (sql, id) => sql<Testimonial[]>`
+    SELECT ${columns(sql)} FROM testimonials WHERE id = ${id}
+  `)
+
+async function insertNewTestimonial (
+  sql: Sql | TransactionSql, { name, content, batchYear, imageUrl }: NewTestimonial
 ) {
   return expectOne(await sql<Testimonial[]>`
     INSERT INTO testimonials (name, content, batch_year, image_url)

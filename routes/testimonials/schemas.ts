@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
+import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
   Count, DateTime, IdParam, NullableString, OpaqueId, PageParams, ResponseObject, TextInput,
 } from '../../lib/schemas.ts'
@@ -43,10 +44,11 @@ export const create = {
   operationId: 'createTestimonial',
   summary: 'Create a testimonial',
   description: 'The testimonial is public at once.',
+  headers: idempotencyHeaders,
   body: Type.Object({
     name: Name, content: Content, batchYear: BatchYear, imageUrl: Type.Optional(Image),
   }, { title: 'NewTestimonial' }),
-  response: { 201: ResponseObject({ testimonial: Testimonial }) },
+  response: { 201: ResponseObject({ testimonial: Testimonial }), ...idempotencyErrors },
 }
 
 export const update = {

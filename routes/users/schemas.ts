@@ -72,7 +72,7 @@ export const analytics = {
           registeredAt: DateTime,
           event: ResponseObject({ title: Type.String({ examples: ['Chess Night'] }) }),
           user: ResponseObject(name),
-        }), { description: 'The ten newest event registrations.' }),
+        }, { title: 'Registration' }), { description: 'The ten newest event registrations.' }),
       }, { title: 'Analytics' }),
     }),
   },

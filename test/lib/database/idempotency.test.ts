@@ -5,6 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { eraseAccount } from '#lib/accounts/erasure.js'
 import { assertInvalid, assertMessage } from '../../assertions.ts'
 import { build, createDatabase, inject, insert, MAIL, type Person, person, untilBlocked } from '../../helper.ts'
+import { MENTOR, TESTIMONIAL } from '../../fixtures.ts'
 import { AGENDA_EVENT } from '../../operations.ts'
 import t from '../../suite.ts'
 
@@ -32,6 +33,13 @@ const OPERATIONS: [url: string, body: object, status: number, table: string][] =
   ['/blogs/submit', DRAFT, 201, 'blogs'],
   [`/me/events/${event}/message`, { subject: 'Boards', text: 'Please bring a board.' }, 202, 'event_messages'],
 ]
+/** What admins create. The name of a club is unique. */
+const BY_ADMINS: [url: string, body: object][] = [
+  ['/blogs', DRAFT],
+  ['/mentors', { ...MENTOR, clubId: club }],
+  ['/testimonials', TESTIMONIAL],
+  ['/clubs', { name: 'Bridge', description: 'A club', clubHeadEmail: (await person(app)).email }],
+]
 const count = async (table: string) => (await sql`SELECT FROM ${sql(table)}`).length
 
 for (const [url, body, status, table] of OPERATIONS) {
@@ -51,12 +59,16 @@ for (const [url, body, status, table] of OPERATIONS) {
   })
 }
 
-t.test('POST /blogs with a key creates once', async t => {
-  const before = await count('blogs')
-  const [first, next] = [await send('post', '/blogs', DRAFT, admin), await send('post', '/blogs', DRAFT, admin, second)]
-  t.strictSame([first.statusCode, next.json()], [201, first.json()])
-  t.equal(await count('blogs'), before + 1)
-})
+for (const [url, body] of BY_ADMINS) {
+  t.test(`POST ${url} with a key creates once`, async t => {
+    const table = url.slice(1)
+    const before = await count(table)
+    const [first, next] = [await send(url, url, body, admin), await send(url, url, body, admin, second)]
+    t.strictSame([first.statusCode, next.statusCode, next.json()], [201, 201, first.json()])
+    t.equal(await count(table), before + 1)
+    assertMessage(t, await send(url, url, { ...body, more: 1 }, admin), 422, KEY_USED)
+  })
+}
 
 t.test('Keys of different users are different keys', async t => {
   const other = await person(app, 'CLUB_HEAD', { club_id: club })
@@ -88,17 +100,22 @@ t.test('A request whose first try fails while it waits creates', async t => {
 })
 
 t.test('What was deleted since is not created again', async t => {
+  // A club with a name and a head of its own
+  const CHESS = { name: 'Chess', clubHeadEmail: (await person(app)).email }
   // The other head has sent as many messages as one may.
   const head = await person(app, 'CLUB_HEAD', { club_id: club })
   const all: [url: string, body: object, table: string, who: Person][] = [
     ...OPERATIONS.map(([url, body, , table]) => [url, body, table, head] as [string, object, string, Person]),
-    ['/blogs', DRAFT, 'blogs', admin],
+    ...BY_ADMINS.map(([url, body]) =>
+      [url, { ...body, ...CHESS }, url.slice(1), admin] as [string, object, string, Person]),
   ]
   for (const [url, body, table, who] of all) {
     t.ok((await send('gone', url, body, who)).statusCode < 300, url)
-    await sql`
-      DELETE FROM ${sql(table)} WHERE id IN (SELECT id FROM ${sql(table)} ORDER BY created_at DESC, id DESC LIMIT 2)
+    const [row] = await sql`
+      SELECT created_ids::text[] AS ids FROM idempotency_keys WHERE user_id = ${who.id} AND key = sha256('gone')
     `
+    await sql`UPDATE users SET club_id = NULL WHERE club_id = ANY (${row!.ids}::uuid[])`
+    await sql`DELETE FROM ${sql(table)} WHERE id = ANY (${row!.ids}::uuid[])`
     assertMessage(t, await send('gone', url, body, who), 410,
       'This request was completed, and what it created has been deleted since')
     await sql`DELETE FROM idempotency_keys WHERE user_id = ${who.id} AND key = sha256('gone')`

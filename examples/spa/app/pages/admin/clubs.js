@@ -44,8 +44,9 @@ async function foundClub () {
     verb: 'Save',
     cancel: close,
     draft: 'new club',
-    async send ({ name = '', description = '', clubHeadEmail = '', imageUrl }) {
-      await call(client.POST('/clubs', { body: { name, description, clubHeadEmail, imageUrl: imageUrl || null } }))
+    async send ({ name = '', description = '', clubHeadEmail = '', imageUrl }, once) {
+      const body = { name, description, clubHeadEmail, imageUrl: imageUrl || null }
+      await call(client.POST('/clubs', { params: { header: once }, body }))
       close(name)
     },
   })])

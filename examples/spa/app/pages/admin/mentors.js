@@ -9,6 +9,7 @@ import { adminNav } from '../../shell.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 /** @typedef {Schemas['MentorProfile']} Mentor */
+/** @typedef {Schemas['NewMentor']} NewMentor */
 
 export async function mentorsAdminPage () {
   const [{ mentors }, { clubs }] = await Promise.all([call(client.GET('/mentors')), call(client.GET('/clubs'))])
@@ -73,9 +74,9 @@ async function editMentor (clubs, mentor) {
     cancel: close,
     draft: mentor ? `mentor ${mentor.id}` : 'new mentor',
     isEdit: Boolean(mentor),
-    async send (values) {
+    async send (values, once) {
       if (mentor) await call(client.PUT('/mentors/{id}', { params: { path: { id: mentor.id } }, body: values }))
-      else await call(client.POST('/mentors', { body: /** @type {Schemas['NewMentor']} */ (values) }))
+      else await call(client.POST('/mentors', { params: { header: once }, body: /** @type {NewMentor} */ (values) }))
       close(values.name ?? mentor?.name)
     },
   })])

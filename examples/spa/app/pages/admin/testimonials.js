@@ -9,6 +9,7 @@ import { testimonials } from '../testimonials.js'
 /** @import { Schemas } from 'community-platform-client' */
 /** @import { Visit } from '../../router.js' */
 /** @typedef {Schemas['Testimonial']} Testimonial */
+/** @typedef {Schemas['NewTestimonial']} NewTestimonial */
 
 /** Number of testimonials per page. */
 const LIMIT = 10
@@ -65,11 +66,11 @@ async function editTestimonial (testimonial) {
     cancel: close,
     draft: testimonial ? `testimonial ${testimonial.id}` : 'new testimonial',
     isEdit: Boolean(testimonial),
-    async send ({ batchYear, ...values }) {
+    async send ({ batchYear, ...values }, once) {
       const body = { ...values, ...batchYear !== undefined && { batchYear: Number(batchYear) } }
-      const params = testimonial && { path: { id: testimonial.id } }
-      if (params) await call(client.PUT('/testimonials/{id}', { params, body }))
-      else await call(client.POST('/testimonials', { body: /** @type {Schemas['NewTestimonial']} */ (body) }))
+      const created = /** @type {NewTestimonial} */ (body)
+      if (testimonial) await call(client.PUT('/testimonials/{id}', { params: { path: { id: testimonial.id } }, body }))
+      else await call(client.POST('/testimonials', { params: { header: once }, body: created }))
       close(values.name ?? testimonial?.name)
     },
   })])
