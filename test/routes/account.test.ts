@@ -517,7 +517,7 @@ t.test('A registration that takes the new address during a confirmation wins', a
   t.equal((await ada.inject('GET', '/auth/me')).json().user.email, ada.email)
 })
 
-t.test('Of two changes of one account, the later one counts, also if the email of the earlier one is late', async t => {
+t.test('Of two changes of one account, the later one counts, even if the email of the earlier one is late', async t => {
   const ada = await newPerson()
   const [one, two] = [newEmail(), newEmail()]
   await changeEmail(ada, one)

@@ -190,7 +190,7 @@ t.test('PUT /agenda/:id', async t => {
     t.match((await put(id, nothing)).json().event, nothing)
   })
 
-  t.test('ignores other fields, also if they have the name of a column', async t => {
+  t.test('ignores other fields, even if they have the name of a column', async t => {
     const id = await addEvent()
     const others = Object.fromEntries(
       ['durationMs', 'duration_ms', 'seatedUntil', 'eventId', 'until', 'sequence', 'clubId'].map(name => [name, 'x'])

@@ -288,7 +288,7 @@ t.test('email_verified', async t => {
   for (const claim of [true, 'true']) {
     const what = JSON.stringify(claim)
     t.strictSame(await emails(byClaim, { email_verified: claim }), [email, email], `${what} verifies`)
-    t.strictSame(await emails(assuming, { email_verified: claim }), [email, email], `${what} verifies, also if assumed`)
+    t.strictSame(await emails(assuming, { email_verified: claim }), [email, email], `${what} verifies, even if assumed`)
   }
   for (const claim of [false, 'false', null, 0, 1, '', '1', 'yes', 'True', ' true', [true], ['true'], {}]) {
     const [what, none] = [JSON.stringify(claim), [undefined, undefined]]

@@ -44,7 +44,7 @@ const count = async (table: string) => (await sql`SELECT FROM ${sql(table)}`).le
 
 for (const [url, body, status, table] of OPERATIONS) {
   const path = url.replace(event, ':id')
-  t.test(`POST ${path} with a key creates once, also if two instances get it at the same time`, async t => {
+  t.test(`POST ${path} with a key creates once, even if two instances get it at the same time`, async t => {
     const before = await count(table)
     const plain = await inject(app, 'POST', url, body, { authorization: `Bearer ${head.token}` })
     t.equal(plain.statusCode, status)

@@ -28,7 +28,7 @@ t.test('Chunks do not wait in the body, and what exceeds the limit is dropped', 
   t.ok(joined.readableLength > 10_000 && joined.readableLength < 20_000, `${joined.readableLength} bytes wait`)
 })
 
-t.test('An error of the body is passed on, also if nobody reads yet', async t => {
+t.test('An error of the body is passed on, even if nobody reads yet', async t => {
   const source = new PassThrough()
   const failed = buffer(joinChunks(source, Infinity))
   source.destroy(new Error('gone'))
