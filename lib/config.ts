@@ -187,6 +187,12 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
   }
 }
 
+/**
+ * The maximum size of a body. For a larger body, the operation fails as declared. Without this limit, the service
+ * would close the connections of all clients that want the body.
+ */
+export const maxBodyBytes = ({ MAX_HELD_BYTES }: Config) => Math.floor(MAX_HELD_BYTES / 2)
+
 /** Returns a quarter of the memory limit of the control group, or of 512 MB without a limit. */
 export function defaultHeldBytes (limit = process.constrainedMemory()) {
   return Math.floor((limit > 0 && limit < totalmem() ? limit : 2 ** 29) / 4)

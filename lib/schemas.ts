@@ -153,6 +153,12 @@ export const Message = (...texts: string[]) => ResponseObject({ message: Enum(te
 export const Named = (title: string, error: TObject): TObject => ({ ...error, title })
 
 /** Error messages for a user who may not manage an event. */
+/** Error message for invalid and revoked tokens. */
+export const INVALID_TOKEN = 'Invalid or expired token'
+/** Error message if an email could not contain its link. */
+export const FRONTEND_REQUIRED = 'Frontend URL not configured'
+/** Error message of an encoded body. */
+export const ENCODED = 'A request body cannot be encoded, please send it without Content-Encoding'
 export const REGISTRATIONS_NOT_ALLOWED = 'Not allowed to view registrations for this event'
 export const EVENT_NOT_ALLOWED = 'Not allowed to modify this event'
 

@@ -6,7 +6,7 @@ import { LRUCache } from 'lru-cache'
 import { HttpError } from '../lib/http/errors.ts'
 import type { Role } from '../lib/roles.ts'
 import { isUuid } from '../lib/formats.ts'
-import { Message, Named, type RefusingHook } from '../lib/schemas.ts'
+import { INVALID_TOKEN, Message, Named, type RefusingHook } from '../lib/schemas.ts'
 import { jwtSecretOf } from '../lib/secret-file.ts'
 import { withTimeout } from '../lib/timeout.ts'
 
@@ -63,10 +63,7 @@ interface Claims {
   exp?: number
 }
 
-/** Error message for invalid and revoked tokens. */
-export const INVALID = 'Invalid or expired token'
-
-const TokenRequired = Named('TokenRequired', Message('Access token required', INVALID))
+const TokenRequired = Named('TokenRequired', Message('Access token required', INVALID_TOKEN))
 const Forbidden = Named('Forbidden', Message('Forbidden'))
 
 /** Number of cached verified tokens. Without the cache, each request with a token would take 10 µs longer. */
@@ -122,7 +119,7 @@ export default fp(async app => {
   })
 
   async function refuseRevoked (request: FastifyRequest) {
-    if (await app.isRevoked(request, request.user)) throw new HttpError(401, INVALID)
+    if (await app.isRevoked(request, request.user)) throw new HttpError(401, INVALID_TOKEN)
   }
 
   app.decorate('authenticate', guard())
@@ -139,7 +136,7 @@ export default fp(async app => {
       const token = request.headers.authorization?.split(' ')[1]
       if (!token) throw new HttpError(401, 'Access token required')
       const user = app.verifyToken(token)
-      if (!user) throw new HttpError(401, INVALID)
+      if (!user) throw new HttpError(401, INVALID_TOKEN)
       request.user = user
       if (roles.length > 0 && !roles.includes(user.role)) throw new HttpError(403, 'Forbidden')
     }, { roles, responses })

@@ -3,14 +3,8 @@ import fp from 'fastify-plugin'
 
 import { epochsOf } from '../lib/auth/revoked-tokens.ts'
 import snapshotCache, { type Caller, type SharedRead } from '../lib/cache/index.ts'
-import type { Config } from '../lib/config.ts'
+import { type Config, maxBodyBytes } from '../lib/config.ts'
 import { RefusedError } from '../lib/http/errors.ts'
-
-/**
- * The maximum size of a body. For a larger body, the operation fails as declared. Without this limit, the service
- * would close the connections of all clients that want the body.
- */
-export const maxBodyBytes = ({ MAX_HELD_BYTES }: Config) => Math.floor(MAX_HELD_BYTES / 2)
 
 /** Throws a RefusedError if a body exceeds `maxBodyBytes`. */
 export function assertSize ({ length }: { readonly length: number }, config: Config) {

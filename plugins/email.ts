@@ -5,7 +5,7 @@ import { createOutbox, type Outbox } from '../lib/email/outbox.ts'
 import { Sender } from '../lib/email/sender.ts'
 import { createTransport, isEmailConfigured } from '../lib/email/transport.ts'
 import { HttpError } from '../lib/http/errors.ts'
-import { Message, Named, type RefusingHook } from '../lib/schemas.ts'
+import { FRONTEND_REQUIRED, Message, Named, type RefusingHook } from '../lib/schemas.ts'
 import { jwtSecretOf } from '../lib/secret-file.ts'
 
 declare module 'fastify' {
@@ -18,9 +18,8 @@ declare module 'fastify' {
   }
 }
 
-/** Error messages if email is not configured, or if an email could not contain its link. */
+/** Error message if email is not configured. */
 const EMAIL_REQUIRED = 'Email is not configured'
-export const FRONTEND_REQUIRED = 'Frontend URL not configured'
 
 const EmailRequired = Named('EmailRequired', Message(EMAIL_REQUIRED))
 const EmailLinksRequired = Named('EmailLinksRequired', Message(EMAIL_REQUIRED, FRONTEND_REQUIRED))

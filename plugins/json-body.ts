@@ -8,6 +8,7 @@ import fp from 'fastify-plugin'
 import { HttpError } from '../lib/http/errors.ts'
 import { joinChunks } from '../lib/http/join-chunks.ts'
 import { isDeeperThan } from '../lib/http/json-depth.ts'
+import { ENCODED } from '../lib/schemas.ts'
 
 /** Maximum nesting of a body. Deeper JSON could exhaust the stack of later code. */
 const MAX_JSON_DEPTH = 32
@@ -29,9 +30,6 @@ declare module 'fastify' {
 
 /** Length of a body whose chunks need not be joined. */
 const SHORT_BYTES = 1024
-
-/** Error message of an encoded body. */
-export const ENCODED = 'A request body cannot be encoded, please send it without Content-Encoding'
 
 /**
  * Accepts only JSON bodies, and no encoded bodies, because a small one could become large. An empty body of any media

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
+import { maxBodyBytes } from '../../lib/config.ts'
 import { attemptOf } from '../../lib/database/idempotency.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError, RefusedError } from '../../lib/http/errors.ts'
-import { maxBodyBytes } from '../../plugins/cache.ts'
 import { clubsQuery, insertClub } from './queries.ts'
 import * as schemas from './schemas.ts'
 

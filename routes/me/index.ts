@@ -1,41 +1,26 @@
-import { Readable } from 'node:stream'
-
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 
 import { eraseAccount } from '../../lib/accounts/erasure.ts'
 import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
 import { assertNotBusy, hashPassword, PLACEHOLDER, verifyPassword } from '../../lib/auth/passwords.ts'
-import {
-  consume, consumeAccountEmail, failedSignIns, limitFailures, newPasswords, type RateLimit,
-} from '../../lib/auth/rate-limits.ts'
-import { attemptOf, readCreated } from '../../lib/database/idempotency.ts'
-import { findManagedEvent } from '../../lib/accounts/permissions.ts'
-import { readPersonalData } from '../../lib/accounts/personal-data.ts'
-import { createSecretToken, hashSecretToken } from '../../lib/auth/secret-tokens.ts'
+import { consume, consumeAccountEmail, failedSignIns, limitFailures, newPasswords } from '../../lib/auth/rate-limits.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { knownPicturesUrl, picturesUrl } from '../../lib/pictures/stored.ts'
-import { REGISTRATIONS_NOT_ALLOWED } from '../../lib/schemas.ts'
 import { HASHING_SECONDS } from '../../lib/timeout.ts'
 import {
-  type Account, accountQuery, changePassword, deleteCalendar, findAccount, insertEmailChange, insertMessage,
-  insertVerificationEmail, readMessages, revokeTokensOf, notificationsQuery, replaceCalendar,
-  setNotifications, setProfile,
+  type Account, accountQuery, changePassword, findAccount, insertEmailChange, insertVerificationEmail, revokeTokensOf,
+  setProfile,
 } from './queries.ts'
-import type { EventMessage } from './schemas.ts'
 import * as schemas from './schemas.ts'
-
-/** Maximum number of messages to event attendees within LIMIT_WINDOW. */
-const MESSAGES_PER_USER = 5
 
 /** Maximum age of a sign-in that confirms the deletion of an account without a password, in seconds. */
 const FRESH_SECONDS = 300
 
-/** Resources of the signed-in user. */
+/** The account of the signed-in user. */
 const me: FastifyPluginAsyncTypebox = async app => {
-  const { REMINDER_HOURS, SIGN_IN_ATTEMPTS, LIMIT_WINDOW: windowSeconds } = app.config
-  const reminderHours = app.outbox.isConfigured ? REMINDER_HOURS : 0
+  const { SIGN_IN_ATTEMPTS, LIMIT_WINDOW: windowSeconds } = app.config
 
   app.put('/password', {
     onRequest: app.authenticate,
@@ -123,28 +108,6 @@ const me: FastifyPluginAsyncTypebox = async app => {
     return { message: 'An email is on its way' }
   })
 
-  app.post('/calendar', {
-    onRequest: app.authenticate,
-    schema: schemas.createCalendar,
-    config: { failure: 'Error creating calendar', transaction: true },
-  }, async (request, reply) => {
-    const token = createSecretToken()
-    const calendar = await replaceCalendar(app.sql, request.user, hashSecretToken(token))
-    audit(request, 'calendar-created')
-    reply.code(201)
-    return { calendar: { path: `/feeds/me/${token}.ics`, ...calendar } }
-  })
-
-  app.delete('/calendar', {
-    onRequest: app.authenticate,
-    schema: schemas.deleteCalendar,
-    config: { failure: 'Error deleting calendar' },
-  }, async request => {
-    if (!await deleteCalendar(app.sql, request.user.id)) throw new HttpError(404, 'Calendar not found')
-    audit(request, 'calendar-deleted')
-    return { message: 'Calendar deleted successfully' }
-  })
-
   app.delete('/tokens', {
     onRequest: app.authenticate,
     schema: schemas.revokeTokens,
@@ -161,64 +124,6 @@ const me: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error fetching account', cache: 'private' },
   }, async (request, reply) => {
     if (!await reply.sendCached(accountQuery, request.user.id)) throw new HttpError(401, 'Unauthorized')
-  })
-
-  app.get('/notifications', {
-    onRequest: app.authenticate,
-    schema: schemas.listNotifications,
-    config: { failure: 'Error fetching notifications', cache: 'private' },
-  }, async (request, reply) => {
-    const isUser = await reply.sendCached(notificationsQuery, request.user.id, reminderHours)
-    if (!isUser) throw new HttpError(401, 'Unauthorized')
-  })
-
-  app.put('/notifications', {
-    onRequest: app.authenticate,
-    schema: schemas.setNotifications,
-    config: { failure: 'Error changing notifications', transaction: true },
-  }, async request => {
-    const notifications = await setNotifications(app.sql, request.user.id, request.body.notifications)
-    if (!notifications) throw new HttpError(401, 'Unauthorized')
-    const fields = schemas.NOTIFICATIONS.filter(name => request.body.notifications[name] !== undefined)
-    audit(request, 'notifications-changed', { fields })
-    return { notifications }
-  })
-
-  app.post<{ Params: { id: string }, Body: EventMessage }>('/events/:id/message', {
-    onRequest: [app.requireEmail, app.requireRole('ADMIN', 'CLUB_HEAD')],
-    bodyLimit: app.config.MAX_TEXT_BYTES,
-    schema: schemas.sendMessage,
-    config: { failure: 'Error sending the message', transaction: true },
-  }, async (request, reply) => {
-    const { user, params: { id }, body } = request
-    await findManagedEvent(app.sql, user, id, REGISTRATIONS_NOT_ALLOWED)
-    const attempt = attemptOf(request)
-    // A repeated request does not count as a message.
-    const [known] = (attempt && await readCreated(app.sql, attempt, ids => readMessages(app.sql, ids))) ?? []
-    if (known) return reply.code(202).send({ message: 'The message is on its way', reach: known.reach })
-    const messages: RateLimit = {
-      name: 'event-messages', key: user.id, max: MESSAGES_PER_USER, message: schemas.TOO_MANY_MESSAGES,
-    }
-    await consume(app.sql, messages, windowSeconds)
-    const [sent] = await insertMessage(app.sql, app.outbox, { user, eventId: id, message: body, attempt })
-    audit(request, 'message-sent', { target: id })
-    return reply.code(202).send({ message: 'The message is on its way', reach: sent!.reach })
-  })
-
-  app.get('/export', {
-    onRequest: app.authenticate,
-    schema: schemas.exportData,
-    config: { failure: 'Error exporting data', admission: 'reads' },
-  }, async (request, reply: FastifyReply) => {
-    const data = await readPersonalData(
-      read => reply.admitList(read), request.user.id, picturesUrl(app.config, request)
-    )
-    if (!data) throw new HttpError(401, 'Unauthorized')
-    reply.headers({
-      'content-type': 'application/json; charset=utf-8',
-      'content-disposition': 'attachment; filename="personal-data.json"',
-    })
-    return reply.send(Readable.from(request.method === 'HEAD' ? [] : data, { objectMode: false }))
   })
 
   /** Returns the account of the request. Throws a 401 if it was deleted, and a 503 if the password queue is full. */

@@ -1,54 +1,16 @@
 import type { Static } from '@sinclair/typebox'
-import type { TransactionSql } from 'postgres'
 
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import type { Role } from '../../lib/roles.ts'
-import { isManagedBy } from '../../lib/accounts/permissions.ts'
-import { comingTo } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { type Attempt, createOnce } from '../../lib/database/idempotency.ts'
-import { profileColumns, toColumns } from '../../lib/database/columns.ts'
-import { isNotified, preferences, reachOf } from '../../lib/email/notifications.ts'
+import { profileColumns } from '../../lib/database/columns.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import type { CurrentUser, Reach } from '../../lib/schemas.ts'
-import { INVALID } from '../../plugins/auth.ts'
-import {
-  type createCalendar, type EventMessage, type listNotifications, NOTIFICATIONS, type Notifications, type readAccount,
-} from './schemas.ts'
-
-type Calendar = Static<typeof createCalendar.response[201]>['calendar']
-
-/**
- * Creates a calendar link, which replaces the previous link. Throws a 401 if the user is unknown, or if the token was
- * revoked since the request arrived, because the link would outlive the token.
- */
-export function replaceCalendar (sql: Sql, { id, epoch }: { id: string, epoch?: string }, tokenHash: string) {
-  return sql.begin(async transaction => {
-    // Waits for a running revocation, so that the next statement sees it. A later revocation waits for this
-    // transaction.
-    const { count } = await transaction`SELECT FROM users WHERE id = ${id} FOR SHARE`
-    if (count === 0) throw new HttpError(401, 'Unauthorized')
-    const [calendar] = await transaction<Pick<Calendar, 'createdAt'>[]>`
-      INSERT INTO calendar_tokens (user_id, token_hash)
-      SELECT ${id}, ${tokenHash}
-      WHERE NOT EXISTS (SELECT FROM revoked_tokens WHERE user_id = ${id} AND epoch IS DISTINCT FROM ${epoch ?? null})
-      ON CONFLICT (user_id) DO UPDATE SET token_hash = excluded.token_hash, created_at = excluded.created_at
-      RETURNING iso8601(created_at) AS "createdAt"
-    `
-    if (!calendar) throw new HttpError(401, INVALID)
-    return calendar
-  })
-}
-
-/** Revokes the user's calendar link. Returns whether it existed. */
-export async function deleteCalendar (sql: Sql, userId: string) {
-  const { count } = await sql`DELETE FROM calendar_tokens WHERE user_id = ${userId}`
-  return count > 0
-}
+import type { CurrentUser } from '../../lib/schemas.ts'
+import { type readAccount } from './schemas.ts'
 
 /** Revokes all tokens of a user. Returns whether the user exists. */
 export async function revokeTokensOf (sql: Sql, userId: string) {
@@ -166,82 +128,3 @@ export const accountQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof 
     FROM users WHERE id = ${userId}
   `,
 })
-
-/**
- * The email preferences of a user. Without a row for an unknown user. `reminderHours` is REMINDER_HOURS, 0 for no
- * reminders.
- */
-export const notificationsQuery = (
-  sql: Sql, userId: string, reminderHours: number
-): CachedQuery<Body<typeof listNotifications>> => ({
-  fields: sql`
-    SELECT ${preferences(sql)} AS notifications,
-    CASE WHEN ${isNotified(sql, 'event-reminder')} THEN nullif(${reminderHours}::int, 0) END AS "reminderHours"
-    FROM users LEFT JOIN notifications ON user_id = users.id WHERE users.id = ${userId}
-  `,
-})
-
-/** Changes the given email preferences. Returns all preferences; `undefined` for an unknown user. */
-export function setNotifications (sql: Sql, userId: string, wanted: Partial<Notifications>) {
-  const columns = { ...toColumns(wanted, NOTIFICATIONS), user_id: userId }
-  return sql.begin(async transaction => {
-    const { count } = await transaction`SELECT FROM users WHERE id = ${userId} FOR KEY SHARE`
-    if (count === 0) return undefined
-    const [{ notifications }] = await transaction<[{ notifications: Notifications }]>`
-      INSERT INTO notifications ${sql(columns)} ON CONFLICT (user_id) DO UPDATE SET ${sql(columns)}
-      RETURNING ${preferences(sql)} AS notifications
-    `
-    return notifications
-  })
-}
-
-/** A message with the number of people whom it reaches. */
-interface SentMessage {
-  id: string
-  reach: Static<typeof Reach>
-}
-
-/** Returns messages that were sent, with the number of people whom they would reach now. */
-export const readMessages = (sql: Sql | TransactionSql, ids: string[]) => sql<SentMessage[]>`
-  SELECT id, ${reachOf(sql, 'event-message', sql`event_messages.event_id`)} AS reach FROM event_messages
-  WHERE id = ANY (${`{${ids.join()}}`}::uuid[])
-`
-
-/**
- * Enqueues a message to all attendees of an event, and only one if requests have the same key. Returns it with its
- * reach. Throws a 404 if the event does not exist any more or the user may not manage it. Deletes some messages older
- * than 60 days, whose emails no longer exist.
- */
-export function insertMessage (
-  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
-  { user, eventId, message, attempt }: {
-    user: { id: string, role: Role }, eventId: string, message: EventMessage, attempt: Attempt | undefined
-  }
-) {
-  const { subject, text } = message
-  return sql.begin(transaction => createOnce(transaction, attempt, async () => {
-    const messages = await transaction<SentMessage[]>`
-      WITH past AS (
-        DELETE FROM event_messages WHERE id IN (
-          SELECT id FROM event_messages WHERE created_at < now() - interval '60 days'
-          ORDER BY created_at LIMIT 10 FOR UPDATE SKIP LOCKED
-        )
-      ), sender AS (
-        SELECT id FROM users WHERE id = ${user.id} FOR KEY SHARE
-      ), message AS (
-        INSERT INTO event_messages (event_id, sender_id, subject, text)
-        SELECT events.id, sender.id, ${subject}, ${text} FROM events CROSS JOIN sender
-        WHERE events.id = ${eventId} AND ${isManagedBy(sql, user)}
-        RETURNING id, event_id
-      ), emailed AS (${outbox.enqueueBatch('event-message', sql`
-        SELECT
-          NULL AS key, jsonb_build_object('message', id) AS data, NULL::uuid AS event_id,
-          ${comingTo(sql, sql`message.event_id`)} AS user_ids
-        FROM message
-      `, user.id)})
-      SELECT id, ${reachOf(sql, 'event-message', sql`message.event_id`)} AS reach FROM message
-    `
-    if (messages.length === 0) throw new HttpError(404, 'Event not found')
-    return messages
-  }, ids => readMessages(transaction, ids)))
-}

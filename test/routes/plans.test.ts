@@ -18,6 +18,7 @@ import * as events from '#routes/events/queries.js'
 import * as exports from '#routes/exports/queries.js'
 import * as feeds from '#routes/feeds/queries.js'
 import * as me from '#routes/me/queries.js'
+import * as calendar from '#routes/me/calendar/queries.js'
 import * as ownSeats from '#routes/me/seats/queries.js'
 import * as ownPictures from '#routes/me/pictures/queries.js'
 import { bearer, build, createDatabase, inject, MAIL, testConfig } from '../helper.ts'
@@ -148,7 +149,7 @@ const others: Record<string, () => Promise<unknown>> = {
   'changeEvent, of an event with registrations': () =>
     agenda.changeEvent(sql, outbox, { user: admin, id: id.event, changes: { capacity: 3, place: 'x' } }),
   // The tokens of all users were revoked.
-  'replaceCalendar, with a revoked token': () => me.replaceCalendar(sql, { id: id.user }, 'x').catch(() => {}),
+  'replaceCalendar, with a revoked token': () => calendar.replaceCalendar(sql, { id: id.user }, 'x').catch(() => {}),
   signInWithIdentity: () => auth.signInWithIdentity(sql, {
     ...name, id: 'a person', avatar: null, email: 'sign-in@example.org',
   }),

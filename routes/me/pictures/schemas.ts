@@ -6,9 +6,8 @@ import {
   tooManyPictures,
 } from '../../../lib/pictures/refusals.ts'
 import {
-  DateTime, Enum, IdParam, Message, OpaqueId, PictureNotFound, ResponseObject, RetryAfter, Unauthorized,
+  DateTime, ENCODED, Enum, IdParam, Message, OpaqueId, PictureNotFound, ResponseObject, RetryAfter, Unauthorized,
 } from '../../../lib/schemas.ts'
-import { ENCODED } from '../../../plugins/json-body.ts'
 
 /** A response `{message}` with a configured limit in the message. */
 const MessageSuchAs = (example: string) => ResponseObject({ message: Type.String({ examples: [example] }) })
