@@ -47,8 +47,10 @@ type PathsWithPages = {
   [Path in PathsWith<'get'>]: [PageOf<Path>] extends [never] ? never : Path
 }[PathsWith<'get'>]
 
+type PublicPath = 'agenda' | 'blogs' | 'club-pages' | 'clubs' | 'events' | 'mentors' | 'testimonials'
+
 /** A public list with its query, as in `client.live`. */
-export type PublicList = `/${'agenda' | 'blogs' | 'clubs' | 'events' | 'mentors' | 'testimonials'}${'' | `?${string}`}`
+export type PublicList = `/${PublicPath}${'' | `?${string}`}`
 
 /**
  * A function for each method of HTTP, for example `client.GET('/events', { params: { query: { limit: '3' } } })`. It

@@ -512,6 +512,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/club-pages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List club pages
+         * @description Returns all clubs by name.
+         */
+        get: operations["listClubPages"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/club-pages/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a club with its organizers
+         * @description Its organizers are club heads and admins. The head of the club comes first.
+         */
+        get: operations["getClubPage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/clubs": {
         parameters: {
             query?: never;
@@ -1789,6 +1829,39 @@ export interface components {
             /** @example https://images.example.org/chess.png */
             imageUrl: string | null;
         };
+        ClubNotFound: {
+            /** @constant */
+            message: "Club not found";
+        };
+        ClubPage: {
+            id: components["schemas"]["Id"];
+            /** @example Chess Club */
+            name: string;
+            /** @example Openings, endings, and what lies between. */
+            description: string;
+            /** @example https://images.example.org/chess.png */
+            imageUrl: string | null;
+            /**
+             * Format: int64
+             * @example 12
+             */
+            memberCount: number;
+            organizers: components["schemas"]["Organizer"][];
+        };
+        ClubSummary: {
+            id: components["schemas"]["Id"];
+            /** @example Chess Club */
+            name: string;
+            /** @example Openings, endings, and what lies between. */
+            description: string;
+            /** @example https://images.example.org/chess.png */
+            imageUrl: string | null;
+            /**
+             * Format: int64
+             * @example 12
+             */
+            memberCount: number;
+        };
         CreatedClub: {
             id: components["schemas"]["Id"];
             /** @example Chess Club */
@@ -2364,6 +2437,15 @@ export interface components {
              */
             blogDecision: boolean;
         };
+        Organizer: {
+            /** @example Ada */
+            firstName: string;
+            /** @example Lovelace */
+            lastName: string;
+            /** @example https://images.example.org/ada.png */
+            avatar: string | null;
+            isHead: boolean;
+        };
         Overloaded: {
             /** @constant */
             message: "The service is overloaded, please try again in a few seconds";
@@ -2833,6 +2915,15 @@ export interface components {
         };
     };
     responses: {
+        /** @description `Club not found` */
+        ClubNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["ClubNotFound"];
+            };
+        };
         /** @description `This request was completed, and what it created has been deleted since` */
         CreatedIsGone: {
             headers: {
@@ -4564,6 +4655,100 @@ export interface operations {
             "4XX": components["responses"]["Error"];
         };
     };
+    listClubPages: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
+                "If-None-Match"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
+                    ETag?: string;
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        clubs: components["schemas"]["ClubSummary"][];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            /** @description `Error fetching clubs` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching clubs";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    getClubPage: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
+                "If-None-Match"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the club.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    /** @description Identifies this version. Send it back as `If-None-Match`. */
+                    ETag?: string;
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        club: components["schemas"]["ClubPage"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["ValidationError"];
+            404: components["responses"]["ClubNotFound"];
+            /** @description `Error fetching club` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching club";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
     listClubs: {
         parameters: {
             query?: never;
@@ -5270,18 +5455,7 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            /** @description `Club not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Club not found";
-                    };
-                };
-            };
+            404: components["responses"]["ClubNotFound"];
             /** @description `Error fetching calendar` */
             500: {
                 headers: {
@@ -5402,7 +5576,7 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The path of a public list with its query, URL-encoded: `/agenda`, `/blogs`, `/clubs`, `/events`, `/mentors` or `/testimonials`. Repeat the parameter for further lists.
+                 * @description The path of a public list with its query, URL-encoded: `/agenda`, `/blogs`, `/club-pages`, `/clubs`, `/events`, `/mentors` or `/testimonials`. Repeat the parameter for further lists.
                  * @example [
                  *       "/agenda?limit=12"
                  *     ]

@@ -164,6 +164,7 @@ export const EVENT_NOT_ALLOWED = 'Not allowed to modify this event'
 
 /** Errors of several operations. */
 export const Unauthorized = Named('Unauthorized', Message('Unauthorized'))
+export const ClubNotFound = Named('ClubNotFound', Message('Club not found'))
 export const EventNotFound = Named('EventNotFound', Message('Event not found'))
 export const UserNotFound = Named('UserNotFound', Message('User not found'))
 export const RegistrationsNotAllowed = Named('RegistrationsNotAllowed', Message(REGISTRATIONS_NOT_ALLOWED))

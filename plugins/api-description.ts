@@ -44,6 +44,7 @@ const YOUR_ACCOUNT = {
   name: 'Your account',
   description: 'Your password, email address, email preferences, calendar link, tokens and personal data.',
 }
+const CLUBS = { name: 'Clubs', description: 'Clubs with their members and events.' }
 const OPERATIONS = { name: 'Operations', description: 'Probes for operators.' }
 
 /** The groups of operations by the first segment of their paths, in the order in which an app needs them. */
@@ -51,7 +52,8 @@ const GROUPS: Record<string, { name: string, description: string }> = {
   auth: { name: 'Sign-in', description: 'Sign up, sign in with a password or an identity provider, and get the user.' },
   events: { name: 'Events', description: 'Events of the clubs, and registrations for them.' },
   agenda: { name: 'Agenda', description: 'When events end, where they are, and who has a seat.' },
-  clubs: { name: 'Clubs', description: 'Clubs with their members and events.' },
+  clubs: CLUBS,
+  'club-pages': CLUBS,
   blogs: { name: 'Blog posts', description: 'Members submit posts, admins publish them, anyone can read them.' },
   mentors: { name: 'Mentors', description: 'Mentors of the clubs. Users can like them.' },
   testimonials: { name: 'Testimonials', description: 'Words of former students.' },

@@ -59,7 +59,7 @@ interface List {
 /** The public lists. Items are only added, so sizes grow. */
 const lists = {
   clubs: {
-    paths: ['/clubs'],
+    paths: ['/clubs', '/club-pages'],
     count: ({ clubs }) => clubs.length,
     insert: (sql, id = randomUUID()) => sql`
       INSERT INTO clubs (id, name, description) VALUES (${id}, ${id}, 'A club')

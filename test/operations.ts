@@ -324,6 +324,18 @@ export const OPERATIONS: Record<string, Operation> = {
     given: async ({ app }) => ({ body: { clubHeadEmail: (await person(app)).email } }),
   },
 
+  'GET /club-pages': {
+    access: 'anyone', failure: 'Error fetching clubs', cache: 'public', cacheControl: 'no-cache',
+  },
+  'GET /club-pages/:id': {
+    access: 'anyone',
+    failure: 'Error fetching club',
+    cache: 'public',
+    cacheControl: 'no-cache',
+    given: async ({ club }) => ({ id: club }),
+    unknown: 'Club not found',
+  },
+
   'GET /events': {
     access: 'anyone',
     failure: 'Error fetching events',

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { IdParam, Media, Message } from '../../lib/schemas.ts'
+import { ClubNotFound, IdParam, Media, Message } from '../../lib/schemas.ts'
 
 const TOKEN = 'kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'
 
@@ -24,7 +24,7 @@ export const club = {
   summary: 'Subscribe to a club\'s events',
   description: 'Returns a calendar of the club\'s events since 1900.',
   checkedByHandler: { params: Type.Object({ id: IdParam('The id of the club.') }) },
-  response: { 200: Calendar, 404: Message('Club not found') },
+  response: { 200: Calendar, 404: ClubNotFound },
 }
 
 export const own = {

@@ -9,7 +9,7 @@ export const NOT_A_LIST = 'The lists must be one to eight public lists, such as 
 export const TOO_MANY = 'Too many clients listen. Please try again later'
 
 /** The lists that can be watched: the routes with `config.list`. */
-export const LISTS = ['/agenda', '/blogs', '/clubs', '/events', '/mentors', '/testimonials']
+export const LISTS = ['/agenda', '/blogs', '/club-pages', '/clubs', '/events', '/mentors', '/testimonials']
 const PATHS = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(LISTS.map(list => `\`${list}\``))
 
 const List = Type.Array(Type.String(), {

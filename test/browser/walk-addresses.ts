@@ -6,7 +6,7 @@ import { entry, notified, startExample } from '../example.ts'
 const { origin, example, sql, walk, signIn, tokenOf, send } = await startExample()
 
 walk('A wrong address is not found, and a wrong page of a list is a page that exists', {
-  refusals: ['GET /agenda 400', 'GET /agenda/xyz 404', 'GET /blogs/xyz 404'],
+  refusals: ['GET /agenda 400', 'GET /agenda/xyz 404', 'GET /blogs/xyz 404', 'GET /club-pages/xyz 404'],
 }, async (t, page) => {
   const shows = async (path: string, title: string, words = '') => {
     await page.goto(origin + path)

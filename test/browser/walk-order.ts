@@ -165,7 +165,7 @@ walk('An answer that comes after the page was left does not touch the next page'
   await page.getByRole('button', { name: 'Register' }).waitFor()
   await page.evaluate('scrollTo(0, 200)')
   await delay(page, 'POST', '/events/*/register', 500)
-  await delay(page, 'GET', '/clubs')
+  await delay(page, 'GET', '/club-pages')
   await page.getByRole('button', { name: 'Register' }).click()
   await page.evaluate("document.querySelector('#menu a[href=\"/clubs\"]').click()")
   await notified(page, "You're registered")

@@ -775,8 +775,8 @@ walk('A student unsubscribes by the link in an email, without signing in', {}, a
   await page.getByRole('heading', { name: 'This link is incomplete' }).waitFor()
 })
 
-walk('A network error is reported, and can be retried', { refusals: ['GET /clubs failed'] }, async (_t, page) => {
-  await page.route(`${api}/clubs`, route => route.abort('connectionrefused'), { times: 1 })
+walk('A network error is reported, and can be retried', { refusals: ['GET /club-pages failed'] }, async (_t, page) => {
+  await page.route(`${api}/club-pages`, route => route.abort('connectionrefused'), { times: 1 })
   await follow(page, 'Clubs', 'No connection')
   await page.getByText("Can't reach the service.").waitFor()
   await page.getByRole('button', { name: 'Try again' }).click()

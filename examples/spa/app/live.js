@@ -5,7 +5,9 @@ import { changeHint } from './parts.js'
 /** @import { PublicList } from 'community-platform-client' */
 
 /** Fields of items that change in place, because new numbers move nothing. */
-const NUMBERS = ['registrationCount', 'comingCount', 'seatsLeft', 'waitingCount', 'likeCount', 'position']
+const NUMBERS = [
+  'registrationCount', 'comingCount', 'seatsLeft', 'waitingCount', 'likeCount', 'position', 'memberCount',
+]
 
 /** Time before an update, and before it is tried again after an error, in milliseconds. */
 const UPDATE_MS = 100

@@ -32,7 +32,7 @@ export async function eventsPage ({ query }) {
   const club = query.get('club') ?? ''
   const cursor = query.get('cursor')
   const load = () => year === null ? comingEvents(club, cursor) : pastEvents(year, club)
-  const [{ clubs }, { events, next, lists }] = await Promise.all([call(client.GET('/clubs')), load()])
+  const [{ clubs }, { events, next, lists }] = await Promise.all([call(client.GET('/club-pages')), load()])
   if (club && !clubs.some(({ id }) => id === club)) throw new ApiError('Club not found', 404)
   const { element, update } = eventCards(events)
   const hint = follow(lists, async () => update((await load()).events))
@@ -122,11 +122,12 @@ export const listWith = ({ clubId, date }) => listOf({
  *
  * @param {number} year
  * @param {string} club
+ * @param {number} [last] a later year that is also in the list
  */
-async function pastEvents (year, club) {
+export async function pastEvents (year, club, last = year) {
   // All people who look at the page on a day share a list, which the service reads once.
   const midnight = new Date(new Date().setUTCHours(24, 0, 0, 0)).toISOString()
-  const [from, end] = [new Date(year, 0).toISOString(), new Date(year + 1, 0).toISOString()]
+  const [from, end] = [new Date(year, 0).toISOString(), new Date(last + 1, 0).toISOString()]
   const query = { from, to: end < midnight ? end : midnight, limit: '100', ...club && { club } }
   /** @type {AgendaEvent[]} */
   const found = []
