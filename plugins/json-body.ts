@@ -18,6 +18,9 @@ const MAX_JSON_COMMAS = 10_000
 
 const TOO_MANY_VALUES = `JSON may have ${MAX_JSON_COMMAS} values`
 
+/** Number and mean length of chunks from which a body closes its connection. */
+const TINY = { count: 1000, bytes: 16 }
+
 /** Maximum number of bytes to read from a refused body. */
 const REFUSED_BYTES = 2 ** 25
 
@@ -47,7 +50,10 @@ export default fp(async app => {
 
   app.addHook('onRequest', (request, _reply, done) => {
     // Not later, because the body may wait for the check of the token, and some handlers never read it.
-    if (request.headers['transfer-encoding'] !== undefined) joinBody(request, request.raw)
+    if (request.headers['transfer-encoding'] !== undefined) {
+      closeTinyChunks(request.raw)
+      joinBody(request, request.raw)
+    }
     if (!takesBody(request) || !hasBody(request)) delete request.headers['content-type']
     done()
   })
@@ -78,9 +84,8 @@ export default fp(async app => {
     if (request.raw.complete !== false || !hasBody(request) || request.raw.destroyed || typeof payload !== 'string') {
       return done()
     }
-    request.joinedBody?.destroy()
     reply.header('content-length', Buffer.byteLength(payload))
-    done(null, Readable.from(sendAndRead(payload, request.raw)))
+    done(null, Readable.from(sendAndRead(payload, request.raw, request.joinedBody ?? request.raw)))
   })
 
   app.addHook('onRoute', route => {
@@ -100,6 +105,19 @@ function joinBody (request: FastifyRequest, payload: Readable) {
   return request.joinedBody
 }
 
+/**
+ * Closes the connection of a body of very many tiny chunks. Node reads 2 MB of a connection before it turns to other
+ * work, and parsing 64 KB of such chunks takes 20 ms: eight clients stopped the event loop for ten seconds.
+ */
+function closeTinyChunks (body: IncomingMessage) {
+  let count = 0
+  let bytes = 0
+  body.on('data', chunk => {
+    bytes += chunk.length
+    if (++count > TINY.count && bytes < TINY.bytes * count) body.destroy()
+  })
+}
+
 /** Tells whether the route describes a body, which its schema or its handler checks. */
 function takesBody ({ routeOptions: { schema } }: FastifyRequest) {
   return Boolean(schema?.body ?? schema?.checkedByHandler?.body)
@@ -116,12 +134,11 @@ function isEncoded ({ headers }: FastifyRequest) {
 }
 
 /** Yields the response, then reads the rest of the request, up to REFUSED_BYTES. */
-async function * sendAndRead (payload: string, request: IncomingMessage) {
+async function * sendAndRead (payload: string, request: IncomingMessage, body: Readable) {
   yield Buffer.from(payload)
   let bytes = 0
   try {
-    // Leaving the loop closes the connection.
-    for await (const chunk of request) if ((bytes += chunk.length) > REFUSED_BYTES) break
+    for await (const chunk of body) if ((bytes += chunk.length) > REFUSED_BYTES) request.destroy()
   } catch {
     // The client has gone or timed out.
   }

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 
 import { Type } from '@sinclair/typebox'
@@ -214,4 +216,28 @@ t.test('The maximum length of a body depends on its operation', async t => {
       t.strictSame(await send(limit + 1), [413, 'Request body is too large'], `one more to ${method} ${url}`)
     }
   }
+})
+
+t.test('A body of more than 1,000 tiny chunks closes the connection', async t => {
+  await app.listen()
+  const { port } = app.server.address() as AddressInfo
+  const send = async (path: string, chunk: string) => {
+    const socket = connect(port, '127.0.0.1').setEncoding('utf8').on('error', () => {})
+    socket.write(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n` +
+      'Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n')
+    const text = JSON.stringify('x'.repeat(1100 * chunk.length)).slice(1)
+    socket.write('1\r\n"\r\n')
+    for (let start = 0; start < text.length; start += chunk.length) {
+      const part = text.slice(start, start + chunk.length)
+      socket.write(`${part.length.toString(16)}\r\n${part}\r\n`)
+    }
+    socket.write('0\r\n\r\n')
+    let response = ''
+    socket.on('data', data => { response += data })
+    await once(socket, 'close')
+    return response.slice(0, 12)
+  }
+  t.equal(await send('/length', 'x'.repeat(20)), 'HTTP/1.1 200')
+  t.equal(await send('/length', 'x'), '')
+  t.equal(await send('/unknown', 'x'), '', 'a body that nobody reads')
 })
