@@ -5,9 +5,7 @@ import fp from 'fastify-plugin'
 import type { PostgresError, Sql } from 'postgres'
 
 import type { CachedQuery, Caller, SharedRead } from '../lib/cache/index.ts'
-import type { Config } from '../lib/config.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
-import type { FairQueue } from '../lib/fair-queue.ts'
 import { RefusedError } from '../lib/http/errors.ts'
 import { type ListName, LiveLists } from '../lib/live/live-lists.ts'
 import { assertSize } from './cache.ts'
@@ -29,52 +27,13 @@ declare module 'fastify' {
   }
 }
 
-/** Stands for all clients that watch a list, as one caller of its read. The read waits in the queue of lists. */
-class Watchers implements Caller {
-  readonly #queue: FairQueue
-  readonly #config: Config
-  readonly #network: string
-  readonly isWanted: () => boolean
-  /** Bytes that were read. */
-  length = 0
-  #read: SharedRead<unknown> | undefined
-
-  constructor (queue: FairQueue, config: Config, network: string, isWanted: () => boolean) {
-    this.#queue = queue
-    this.#config = config
-    this.#network = network
-    this.isWanted = isWanted
-  }
-
-  admit<T> (read: SharedRead<T>) {
-    this.#read = read
-    return this.#queue.runShared({ network: this.#network }, read)
-  }
-
-  join (read: SharedRead<unknown>) {
-    this.#read = read
-    this.joinAs(this.#network)
-  }
-
-  /** Counts no bytes: no client holds the body, because only its entity tag is sent. */
-  hold (body: { readonly length: number }) {
-    assertSize(body, this.#config)
-    this.length = body.length
-  }
-
-  /** Tells that a client of this network also waits for the read. */
-  joinAs (network: string) {
-    if (this.#read) this.#queue.join({ network }, this.#read)
-  }
-}
-
 /** Connects lib/live to the cache and to the routes with `config.list`. */
 export default fp(async app => {
   const { cache, config, queues: { lists } } = app
   const routes = new Map<string, Pick<RouteOptions, 'schema' | 'config'>>()
 
-  /** The callers of the reads that wait or run. */
-  const callers = new Map<ListName, Watchers>()
+  /** Lets another network join the read of a list that waits or runs. */
+  const joins = new Map<ListName, (network: string) => void>()
 
   app.addHook('onRoute', route => {
     if (route.method === 'GET' && route.config?.list) routes.set(route.url, route)
@@ -94,21 +53,37 @@ export default fp(async app => {
     argumentsOf: list => JSON.stringify(queryOf(list).slice(1)),
     async readEtag (list, snapshot, network, isWanted) {
       const [query, ...args] = queryOf(list)
-      const caller = new Watchers(lists, config, network, isWanted)
-      callers.set(list, caller)
-      const reading = cache.etagOf(split(list.url)[0], query, args, caller, snapshot)
+      let length = 0
+      let read: SharedRead<unknown> | undefined
+      // One caller stands for all clients that watch the list. It waits in the queue of lists.
+      const caller: Caller = {
+        isWanted,
+        admit (admitted) {
+          read = admitted
+          return lists.runShared({ network }, admitted)
+        },
+        join (joined) {
+          read = joined
+          lists.join({ network }, joined)
+        },
+        // Counts no bytes: no client holds the body, because only its entity tag is sent.
+        hold (body) {
+          assertSize(body, config)
+          length = body.length
+        },
+      }
+      joins.set(list, network => read && lists.join({ network }, read))
       try {
-        const etag = await reading.finally(() => callers.delete(list))
-        return { etag, length: caller.length }
+        return { etag: await cache.etagOf(split(list.url)[0], query, args, caller, snapshot), length }
       } catch (error) {
         // For example, a negative limit or a list that is too large is refused at each attempt.
-        if (error instanceof RefusedError || isRefusal(error as PostgresError)) {
-          return { etag: undefined, length: caller.length }
-        }
+        if (error instanceof RefusedError || isRefusal(error as PostgresError)) return { etag: undefined, length }
         throw error
+      } finally {
+        joins.delete(list)
       }
     },
-    join (list, network) { callers.get(list)?.joinAs(network) },
+    join (list, network) { joins.get(list)?.(network) },
   }, { maxListeners: config.LIVE_CLIENTS, isClosing: app.isClosing }))
 
   function queryOf ({ url, base }: ListName) {

@@ -29,6 +29,12 @@ const PING = 'event: ping\ndata: {}\n\n'
 const PINGS = { least: 12, most: 20 }
 
 /**
+ * After the end of a stream, its client connects again after a random time between these. If 1,000 connected at once,
+ * other requests would take 500 to 1,000 ms, instead of 90 ms.
+ */
+const RETRY_MS = { least: 1000, most: 3000 }
+
+/**
  * The event stream of a client that watches lists (HTML, § 9.2 Server-sent events). The id of an event is the vector of
  * the entity tags that the client knows. After a gap, the client sends this id, and the service compares.
  */
@@ -77,19 +83,19 @@ export class Listener<List extends WatchedList = WatchedList> extends Readable {
   }
 
   /**
-   * Sends a ping, so that proxies do not close the connection as idle. After the last ping, ends the stream with this
-   * time to connect again, or closes the connection of a client that does not read.
+   * Sends a ping, so that proxies do not close the connection as idle. After the last ping, ends the stream, or closes
+   * the connection of a client that does not read.
    */
-  keepAlive (retryMs: number) {
+  keepAlive () {
     if (this.#hasEnded) return
     this.#pingsLeft--
-    if (this.#isReading) this.#pingsLeft > 0 ? this.push(PING) : this.end(retryMs)
+    if (this.#isReading) this.#pingsLeft > 0 ? this.push(PING) : this.end()
     else if (this.#pingsLeft <= 0) this.destroy()
   }
 
-  /** Ends the stream. The client connects again after this time. */
-  end (retryMs: number) {
-    this.push(`retry: ${retryMs}\n\n`)
+  /** Ends the stream. The client soon connects again, usually to another instance if this one stops. */
+  end () {
+    this.push(`retry: ${randomInt(RETRY_MS.least, RETRY_MS.most)}\n\n`)
     this.push(null)
     this.#hasEnded = true
   }

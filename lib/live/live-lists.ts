@@ -64,12 +64,6 @@ const TICK_MS = 500
 /** Number of ticks between two pings: 15 seconds. Many proxies close connections that are silent for 30 seconds. */
 const TICKS_PER_PING = 30
 
-/**
- * If this process stops or a stream is renewed, each client connects again after a random time between these. If 1,000
- * connected at once, other requests would take 500 to 1,000 ms, instead of 90 ms.
- */
-const RETRY_MS = { least: 1000, most: 3000 }
-
 /** Number of clients that are told in a turn of the event loop, because 100 messages take about 2 ms. */
 const BATCH = 100
 
@@ -125,7 +119,7 @@ export class LiveLists {
     if (this.#options.isClosing()) {
       // After any other response, EventSource would not connect again.
       const listener = new Listener<LiveList>(network, [], '', unsent)
-      endSoon(listener)
+      listener.end()
       return listener
     }
     if (!this.#makeRoom(network)) return undefined
@@ -145,16 +139,15 @@ export class LiveLists {
   /** If there are too many streams, ends the newest of the network with the most, unless this network has as many. */
   #makeRoom (network: string) {
     if (this.#listeners.size < this.#options.maxListeners) return true
-    let most = this.#watchers.get(network)?.streams.size ?? 0
-    let newest: Listener<LiveList> | undefined
+    let most = this.#watchers.get(network)?.streams ?? new Set()
+    const limit = most.size + 1
     for (const { streams } of this.#watchers.values()) {
-      if (streams.size <= most + (newest ? 0 : 1)) continue
-      most = streams.size
-      newest = [...streams].at(-1)!
+      if (streams.size > most.size) most = streams
     }
-    if (!newest) return false
+    if (most.size <= limit) return false
+    const newest = [...most].at(-1)!
     this.#remove(newest)
-    endSoon(newest)
+    newest.end()
     return true
   }
 
@@ -185,11 +178,11 @@ export class LiveLists {
     this.counts.ticks++
     if (this.#options.isClosing()) {
       clearInterval(this.#timer)
-      inBatches(this.#listeners, endSoon)
+      inBatches(this.#listeners, listener => listener.end())
       return
     }
     if (this.counts.ticks % TICKS_PER_PING === 0) {
-      inBatches(this.#listeners, listener => listener.keepAlive(retryMs()))
+      inBatches(this.#listeners, listener => listener.keepAlive())
     }
     // A slow database gets one of these queries at a time.
     if (this.#isReading) return
@@ -284,16 +277,6 @@ async function inBatches<Item> (items: Iterable<Item>, task: (item: Item) => voi
     count++
     if (count % BATCH === 0) await setImmediate()
   }
-}
-
-/** Ends a stream. Its client connects again, usually to another instance. */
-function endSoon (listener: Listener<LiveList>) {
-  listener.end(retryMs())
-}
-
-function retryMs () {
-  const { least, most } = RETRY_MS
-  return Math.round(least + Math.random() * (most - least))
 }
 
 const keyOf = ({ url, base }: ListName) => `${base} ${url}`
