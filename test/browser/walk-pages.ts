@@ -58,6 +58,7 @@ walk('A visitor who presses Register is registered after the sign-up', {}, async
 
   await page.getByRole('button', { name: "I can't come" }).click()
   const dialog = page.getByRole('dialog')
+  await dialog.getByText('You can change your mind later.', { exact: true }).waitFor()
   await dialog.getByRole('button', { name: 'Keep my place' }).click()
   await page.getByText("✓ You're registered.").waitFor()
 

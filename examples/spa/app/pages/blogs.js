@@ -48,7 +48,7 @@ function excerpt (content) {
   const words = [...WORDS.segment(start)]
   // The last segment may be incomplete.
   const end = (words.length > 1 ? words : [...LETTERS.segment(start)]).at(-1)?.index
-  return `${start.slice(0, end).replace(/[\s\p{P}]+$/u, '')} …`
+  return `${start.slice(0, end).replace(/[\s\p{P}]+$/u, '')}\u00a0…`
 }
 
 /**

@@ -4,7 +4,7 @@ import { follow, isSame } from '../live.js'
 import { count, cover, eventLine, heading, inColour, lead, nameOf, nothing, portrait } from '../parts.js'
 import { subscribeButton } from '../subscribe.js'
 import { eventLines, pastEvents } from './events.js'
-import { mentorCards } from './mentors.js'
+import { likedMentors, mentorCards } from './mentors.js'
 
 /** @import { Visit } from '../router.js' */
 
@@ -49,9 +49,11 @@ export async function clubPage ({ parts: [id = ''] }) {
     return { club, own: mentors.filter(({ clubId }) => clubId === id), events }
   }
   const thisYear = new Date().getFullYear()
-  const [{ club, own, events }, { events: past }] = await Promise.all([load(), pastEvents(thisYear - 1, id, thisYear)])
+  const [{ club, own, events }, { events: past }, liked] = await Promise.all([
+    load(), pastEvents(thisYear - 1, id, thisYear), likedMentors(),
+  ])
   const { name, description, imageUrl, memberCount, organizers } = club
-  const [lines, cards] = [eventLines(events), mentorCards(own, new Set(), 'h3')]
+  const [lines, cards] = [eventLines(events), mentorCards(own, liked, 'h3')]
   const size = h('p', {}, sizeOf(memberCount))
   const hint = follow(['/club-pages', '/mentors', `/agenda?${new URLSearchParams({ club: id, limit: '100' })}`],
     async () => {

@@ -331,6 +331,7 @@ async function readEmails () {
  */
 function seatPart (event, own, isTold) {
   const { id, title, capacity } = event
+  let { seatsLeft } = event
   /** @param {boolean} coming */
   async function say (coming) {
     const params = { path: { eventId: id } }
@@ -377,6 +378,7 @@ function seatPart (event, own, isTold) {
      * @param {OwnSeat | undefined} now
      */
     update (event, now) {
+      seatsLeft = event.seatsLeft
       register.replaceChildren(verbOf(event))
       if (now?.position) number.replaceChildren(String(now.position))
       if (state === 'waiting' && now?.state === 'seated') {
@@ -398,9 +400,9 @@ function seatPart (event, own, isTold) {
     return [
       words,
       actionButton("I can't come", async () => {
-        const text = capacity === null
-          ? 'You can change your mind later.'
-          : 'The next person in line gets your place. If you change your mind, you stand at the end of the line.'
+        const text = seatsLeft === 0
+          ? 'The next person in line gets your place. If you change your mind, you stand at the end of the line.'
+          : `You can change your mind later${seatsLeft === null ? '' : ', as long as seats are left'}.`
         const question = `Cancel your registration for “${title}”?`
         if (await confirmed(question, text, "I can't come", 'Keep my place')) await say(false)
       }),

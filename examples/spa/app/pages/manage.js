@@ -399,7 +399,8 @@ function summaryOf (event, seats) {
 function rowOf (id, { registrationId, name, email, registeredAt, state, position, isReached }) {
   return [
     name, `${STATES[state]}${position === null ? '' : ` (number ${position})`}`,
-    isReached || !EMAILS ? email : h('span', {}, email, ' ', h('span', { class: 'badge draft' }, 'Cannot be reached')),
+    h('span', {}, h('span', { class: 'address' }, email), ' ',
+      !isReached && EMAILS && h('span', { class: 'badge draft' }, 'Cannot be reached')),
     onDate(registeredAt),
     actionButton('Take off', async () => {
       const text = 'The registration is deleted. An email tells the person, if they get emails about events.'

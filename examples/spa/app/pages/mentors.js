@@ -19,7 +19,7 @@ export async function mentorsPage () {
 }
 
 /** The ids of the mentors that the user likes. */
-async function likedMentors () {
+export async function likedMentors () {
   if (!currentUser()) return new Set()
   const { likedMentors } = await call(client.GET('/mentors/liked'))
   return new Set(likedMentors.map(({ id }) => id))
