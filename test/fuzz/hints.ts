@@ -43,7 +43,7 @@ const numbers = fc.oneof(
     '9223372036854775807', '9223372036854775808', '99999999999999999999999', '9'.repeat(400)))
 
 /** The tables whose ids are in paths that do not name them. */
-const TABLES_OF_PATHS: Record<string, string> = { agenda: 'events', seats: 'events' }
+const TABLES_OF_PATHS: Record<string, string> = { agenda: 'events', seats: 'events', 'club-pages': 'clubs' }
 
 /** Lists for `GET /live`, a few of which it refuses. */
 const lists = fc.oneof(
