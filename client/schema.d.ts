@@ -189,7 +189,7 @@ export interface paths {
         };
         /**
          * List who comes to an event
-         * @description People with a seat come first, then those who wait, then those who do not come. `isReached`: whether messages reach them. `cancellation`: whom a deletion tells.
+         * @description People with a seat come first, then those who wait, then those who do not come. `isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */

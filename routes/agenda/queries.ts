@@ -135,7 +135,7 @@ export function insertEvent (sql: Sql, user: User, event: Static<typeof create.b
     const [created] = await createOnce(transaction, attempt, async () => {
       const [row] = await transaction<{ id: string }[]>`
         INSERT INTO events (title, description, image_url, date, club_id)
-        SELECT ${title}, ${description}, ${imageUrl}, ${date}::text::timestamptz, club_id
+        SELECT ${title}, ${description}, ${imageUrl}, ${new Date(date).toISOString()}::text::timestamptz, club_id
         FROM users WHERE id = ${user.id} AND club_id IS NOT NULL
         RETURNING id
       `

@@ -140,7 +140,7 @@ export const listSeats = {
   operationId: 'listSeats',
   summary: 'List who comes to an event',
   description: 'People with a seat come first, then those who wait, then those who do not come. ' +
-    '`isReached`: whether messages reach them. `cancellation`: whom a deletion tells.',
+    '`isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.',
   params,
   response: {
     200: ResponseObject({

@@ -18,47 +18,49 @@ interface SentMessage {
   reach: Static<typeof Reach>
 }
 
-/** Returns messages that were sent, with the number of people whom they would reach now. */
-export const readMessages = (sql: Sql | TransactionSql, ids: string[]) => sql<SentMessage[]>`
-  SELECT id, ${reachOf(sql, 'event-message', sql`event_messages.event_id`)} AS reach FROM event_messages
-  WHERE id = ANY (${`{${ids.join()}}`}::uuid[])
-`
-
 /**
- * Enqueues a message to all attendees of an event, and only one if requests have the same key. Returns it with its
- * reach. Throws a 404 if the event does not exist any more or the user may not manage it. Deletes some messages older
- * than 60 days, whose emails no longer exist.
+ * Enqueues a message to everybody who comes to an event, and only one if requests have the same key. Returns how many
+ * people it reaches. `onNew` runs in the transaction, and only if this is not a repeated request. Throws a 404 if the
+ * event does not exist any more or the user may not manage it. Deletes some messages older than 60 days, whose emails
+ * no longer exist.
  */
-export function insertMessage (
+export async function insertMessage (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
-  { user, eventId, message, attempt }: {
+  { user, eventId, message: { subject, text }, attempt }: {
     user: { id: string, role: Role }, eventId: string, message: EventMessage, attempt: Attempt | undefined
-  }
+  },
+  onNew: (transaction: TransactionSql) => Promise<void>
 ) {
-  const { subject, text } = message
-  return sql.begin(transaction => createOnce(transaction, attempt, async () => {
-    const messages = await transaction<SentMessage[]>`
-      WITH past AS (
-        DELETE FROM event_messages WHERE id IN (
-          SELECT id FROM event_messages WHERE created_at < now() - interval '60 days'
-          ORDER BY created_at LIMIT 10 FOR UPDATE SKIP LOCKED
-        )
-      ), sender AS (
-        SELECT id FROM users WHERE id = ${user.id} FOR KEY SHARE
-      ), message AS (
-        INSERT INTO event_messages (event_id, sender_id, subject, text)
-        SELECT events.id, sender.id, ${subject}, ${text} FROM events CROSS JOIN sender
-        WHERE events.id = ${eventId} AND ${isManagedBy(sql, user)}
-        RETURNING id, event_id
-      ), emailed AS (${outbox.enqueueBatch('event-message', sql`
-        SELECT
-          NULL AS key, jsonb_build_object('message', id) AS data, NULL::uuid AS event_id,
-          ${comingTo(sql, sql`message.event_id`)} AS user_ids
-        FROM message
-      `, user.id)})
-      SELECT id, ${reachOf(sql, 'event-message', sql`message.event_id`)} AS reach FROM message
-    `
-    if (messages.length === 0) throw new HttpError(404, 'Event not found')
-    return messages
-  }, ids => readMessages(transaction, ids)))
+  const [sent] = await sql.begin(async transaction => {
+    // The lock order of an erasure prevents a deadlock.
+    await transaction`SELECT FROM users WHERE id = ${user.id} FOR KEY SHARE`
+    return createOnce(transaction, attempt, async () => {
+      await onNew(transaction)
+      const messages = await transaction<SentMessage[]>`
+        WITH past AS (
+          DELETE FROM event_messages WHERE id IN (
+            SELECT id FROM event_messages WHERE created_at < now() - interval '60 days'
+            ORDER BY created_at LIMIT 10 FOR UPDATE SKIP LOCKED
+          )
+        ), message AS (
+          INSERT INTO event_messages (event_id, sender_id, subject, text)
+          SELECT events.id, users.id, ${subject}, ${text} FROM events CROSS JOIN users
+          WHERE events.id = ${eventId} AND users.id = ${user.id} AND ${isManagedBy(sql, user)}
+          RETURNING id, event_id
+        ), emailed AS (${outbox.enqueueBatch('event-message', sql`
+          SELECT
+            NULL AS key, jsonb_build_object('message', id) AS data, NULL::uuid AS event_id,
+            ${comingTo(sql, sql`message.event_id`)} AS user_ids
+          FROM message
+        `, user.id)})
+        SELECT id, ${reachOf(sql, 'event-message', sql`message.event_id`)} AS reach FROM message
+      `
+      if (messages.length === 0) throw new HttpError(404, 'Event not found')
+      return messages
+    }, ids => transaction<SentMessage[]>`
+      SELECT id, ${reachOf(sql, 'event-message', sql`event_messages.event_id`)} AS reach FROM event_messages
+      WHERE id = ANY (${`{${ids.join()}}`}::uuid[])
+    `)
+  })
+  return sent!.reach
 }

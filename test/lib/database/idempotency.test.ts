@@ -81,6 +81,15 @@ t.test('A key belongs to an operation and its path', async t => {
   assertMessage(t, await send('path', '/blogs', DRAFT, admin), 422, KEY_USED)
 })
 
+t.test('Repeated messages count as one message', async t => {
+  const other = await person(app, 'CLUB_HEAD', { club_id: club })
+  const [url, body] = OPERATIONS.at(-1)!
+  const repeated = await Promise.all(Array.from({ length: 6 }, () => send('six', url, body, other)))
+  t.strictSame(repeated.map(({ statusCode }) => statusCode), Array(6).fill(202))
+  for (let n = 1; n < 5; n++) t.equal((await send(`six ${n}`, url, body, other)).statusCode, 202)
+  t.equal((await send('six 5', url, body, other)).statusCode, 429)
+})
+
 t.test('A failure keeps no key, so the corrected request can use it', async t => {
   assertInvalid(t, await send('failed', '/agenda', { ...AGENDA_EVENT, endsAt: AGENDA_EVENT.date }), ['endsAt'])
   t.equal((await send('failed', '/agenda', AGENDA_EVENT)).statusCode, 201)
