@@ -12,9 +12,8 @@ import { startService } from './service.ts'
 import { openStreams } from './streams.ts'
 import { allowance, percentile } from '../statistics.ts'
 
-/** Seconds of a recipe, and of the honest client alone before it. */
-const SECONDS = 4
-const ALONE = 1
+/** Seconds of a recipe, and of the honest client alone before and after it. */
+const TIMES = { long: { recipe: 4, alone: 1 }, short: { recipe: 1.5, alone: 0.2 } }
 
 /**
  * The limit for the median of the honest client, in milliseconds. The hostile clients use the same cores, so `least` is
@@ -23,6 +22,7 @@ const ALONE = 1
 const SLOWER = { times: 3, least: 100 }
 
 export function hostileFaults ({ scope, directory, short, seed }: Setting): Fault[] {
+  const seconds = short ? TIMES.short : TIMES.long
   const server = lazy(async () => {
     const { databaseUrl } = await startPrimary(scope, directory)
     const fixture = await createFixture(databaseUrl)
@@ -75,26 +75,26 @@ export function hostileFaults ({ scope, directory, short, seed }: Setting): Faul
     own.teardown(end)
     const tokens = { none: '', student: student.token, author: author.token, forged: forge() }
     const hostile = { port: Number(new URL(service.url).port), id: author.id, tokens }
-    await visit(send, fixture, ALONE)
+    await visit(send, fixture, seconds.alone)
     return { own, service, hostile, visit: (seconds: number) => visit(send, fixture, seconds) }
   }
 
   /** Runs a recipe. Returns the broken promises. */
   async function attempt (recipe: Clients[], { own, service, hostile, visit }: Target, row?: Row) {
-    const alone = await visit(ALONE)
+    const alone = await visit(seconds.alone)
     if (alone.some(isFailed)) return [`requests failed before it: ${service.child.signalCode}`]
     const streams = await openStreams(service.url, 5, HONEST)
     own.teardown(() => streams.close())
     const worker = startHostile(recipe, hostile)
     own.teardown(() => worker.terminate())
     await once(worker, 'message')
-    const beside = await visit(SECONDS)
+    const beside = await visit(seconds.recipe)
     const memory = memoryOf(service)
     const problems = await streams.check(WAIT)
     await worker.terminate()
     streams.close()
     await sleep(500)
-    const after = await visit(ALONE)
+    const after = await visit(seconds.alone)
 
     const { exitCode, signalCode } = service.child
     const end = signalCode ?? exitCode

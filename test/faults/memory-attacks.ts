@@ -16,7 +16,12 @@ const RETURN = 500
 export interface Target {
   port: number
   admin: Person
-  author: Person
+  author: Author
+}
+
+/** An author, the id of one of their drafts, and the id of a long event. */
+export interface Author extends Person {
+  event: string
 }
 
 /** An attack. It begins to send, and returns the sockets on which it continues. */
@@ -142,6 +147,20 @@ export const ATTACKS: Record<string, Attack> = {
     socket.write(HEAD(watch(['/events?limit=12', '/mentors'])).repeat(16))
     setTimeout(() => socket.destroy(), 300)
   }),
+  'pipelined files of /docs, of clients that leave': ({ port }) => open(port, 134, socket => {
+    socket.pause().write(HEAD('/docs/static/swagger-ui-bundle.js').repeat(16))
+    setTimeout(() => socket.destroy(), 300)
+  }),
+  'copies of a long event beside uploads': ({ port, admin, author }) => [
+    ...open(port, 20, socket => {
+      const dates = Array.from({ length: 52 }, (_, n) => new Date(Date.now() + (n + 1) * 86_400_000).toISOString())
+      const body = JSON.stringify({ dates })
+      socket.resume().write((`POST /agenda/${author.event}/copies HTTP/1.1\r\nHost: a\r\n` +
+        `Content-Type: application/json\r\nAuthorization: Bearer ${admin.token}\r\n` +
+        `Content-Length: ${body.length}\r\n\r\n${body}`).repeat(3))
+    }),
+    ...open(port, 12, socket => upload(socket, author, UPLOAD)),
+  ],
   'announced uploads, refused': ({ port }) => open(port, 26, socket => {
     socket.write('POST /me/pictures HTTP/1.1\r\nHost: a\r\nContent-Type: image/jpeg\r\n' +
       'Content-Length: 4900000\r\n\r\n')
@@ -164,7 +183,7 @@ export function startAttacks (names: string[], target: Target) {
   return new Worker(new URL(import.meta.url), { workerData: { names, target } })
 }
 
-if (!isMainThread) {
+if (!isMainThread && workerData.names) {
   const { names, target } = workerData as { names: string[], target: Target }
   if (names.includes(UPLOADS)) pictures = await makePictures()
   parentPort!.postMessage('begun')

@@ -7,8 +7,9 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 
 import { hashPassword } from '#lib/auth/passwords.js'
 import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
-import { createFixture, type Fixture, PASSWORD } from './fixture.ts'
+import { createFixture, type Fixture, PASSWORD, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
+import { createGroup } from './memory.ts'
 import { type Row, rowOf } from './report.ts'
 import type { Scope } from '../scope.ts'
 import { startService } from './service.ts'
@@ -18,6 +19,8 @@ import { allowance, percentile } from '../statistics.ts'
 interface Client {
   network: string
   requests: Request[]
+  /** Opens a connection for each request. */
+  leaves?: boolean
 }
 
 /** How many requests had which status. */
@@ -26,6 +29,8 @@ type Statuses = Record<number, number>
 interface Attack {
   name: string
   variables?: NodeJS.Dict<string>
+  /** Memory of the service, in MB; unlimited if it is missing. */
+  memory?: number
   attackers: Client[]
   honest: Client[]
   /** Returns the problem of the responses to the attackers; `undefined` if they are as declared. */
@@ -46,6 +51,16 @@ const TIMEOUT = 20_000
  * takes several times as long when an attack uses all cores, so `least` is what a visitor may notice.
  */
 const SLOWER = { times: 3, least: 100 }
+
+/** The memory of a small service, in MB. */
+const MEMORY = 256
+
+/** Number of people in line for the popular event, and of events whose line the erased accounts are in. */
+const LINE = 20_000
+const LINES = 2000
+
+/** Megabytes of drafts that an account may have. */
+const DRAFT_MB = 50
 
 /** Seconds for which a list is read. */
 const SLOW_LIST = 0.3
@@ -74,9 +89,10 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
   })
 
   async function run (own: Scope, DATABASE_URL: string, attack: Attack) {
-    const { name, variables, attackers, honest, check } = attack
+    const { name, variables, memory, attackers, honest, check } = attack
     const row: Row = rowOf(name, [], [])
-    const { url, child } = await startService(own, directory, { DATABASE_URL, ...variables })
+    const group = memory ? await createGroup(own, memory) : undefined
+    const { url, child } = await startService(own, directory, { DATABASE_URL, ...variables }, group)
     const clients = honest.map(client => ({ ...client, ...openClient(url, 1, TIMEOUT, client.network) }))
     own.teardown(() => clients.forEach(({ end }) => end()))
     const visit = async (seconds: number) => {
@@ -119,7 +135,8 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
     fault('networks: 160 clients of one network that write', ({ students }, { mentors }) => ({
       attackers: repeated(160, n => ({ network: ATTACKER, requests: [like(students[n]!, mentors[0]!)] })),
       honest: [{ network: HONEST, requests: mentors.map(mentor => like(students.at(-1)!, mentor)) }],
-      check: isDeclared,
+      // Attackers may be served or refused, or may wait for too long.
+      check: only(200, 500, 503),
     })),
     fault('networks: 81 pictures of one network, and long lists', ({ students }, { mentors, picture }) => ({
       attackers: [
@@ -127,7 +144,7 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
         ...repeated(3, n => ({ network: '127.0.0.8', requests: [get(`/events?limit=${10_000 + n}`)] })),
       ],
       honest: repeated(20, n => ({ network: `127.0.1.${n + 1}`, requests: [like(students[n]!, mentors[n]!)] })),
-      check: isDeclared,
+      check: only(200, 500, 503),
     })),
     fault('networks: 1,500 of them that want a slow list', ({ students }, { mentors }) => ({
       attackers: repeated(1500, n => ({ network: `127.1.${n >> 8}.${n & 255}`, requests: [get('/testimonials')] })),
@@ -136,7 +153,7 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
         { network: HONEST, requests: mentors.map(mentor => like(students[0]!, mentor)) },
         { network: '127.0.1.1', requests: [get('/clubs'), get('/events'), get('/mentors')] },
       ],
-      check: ({ 200: _, ...others }) => Object.keys(others).length > 0 ? 'a response was not a 200' : undefined,
+      check: only(200),
     })),
     fault('networks: one that tries a password on all accounts', ({ students }, { mentors }) => ({
       variables: { SIGN_IN_ATTEMPTS_PER_NETWORK: String(attempts) },
@@ -155,6 +172,34 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
         if (wrong > attempts + 8) return `${wrong} wrong passwords were verified`
       },
     })),
+    fault('networks: 60 clients that want a seat of others, of 20,000 in line', ({ students }, { popular, lines }) => ({
+      memory: MEMORY,
+      attackers: repeated(60, () => ({ network: ATTACKER, requests: [seat(students[1]!, popular, true)] })),
+      honest: [{ network: HONEST, requests: [false, true].map(coming => seat(students[0]!, lines[0]!, coming)) }],
+      check: only(404, 500, 503),
+    })),
+    fault('networks: erasures of accounts in 2,000 lines', ({ students }, { lines, members }) => ({
+      memory: MEMORY,
+      attackers: repeated(2, n => ({ network: ATTACKER, requests: members.slice(6 * n, 6 * n + 6).map(erase) })),
+      honest: [{
+        network: HONEST,
+        requests: repeated(20, n => seat(students[0]!, lines[n % 10]!, n >= 10)),
+      }],
+      check: only(200, 401),
+    })),
+    fault('networks: 200 clients that read the description, and probes', () => ({
+      memory: MEMORY,
+      attackers: repeated(200, () => ({ network: ATTACKER, requests: [get('/openapi.json'), get('/docs/json')] })),
+      honest: [{ network: HONEST, requests: [get('/livez'), get('/readyz')], leaves: true }],
+      check: only(200),
+    })),
+    fault('networks: drafts of 1 MB', ({ students }, { mentors }) => ({
+      memory: MEMORY,
+      attackers: repeated(8, () => ({ network: ATTACKER, requests: [submit(students[1]!, 'x'.repeat(1_000_000))] })),
+      honest: [{ network: HONEST, requests: mentors.map(mentor => like(students[0]!, mentor)) }],
+      check: statuses => only(201, 413)(statuses) ??
+        (statuses[201]! > DRAFT_MB ? `${statuses[201]} drafts were stored` : undefined),
+    })),
   ]
 }
 
@@ -166,19 +211,27 @@ const like = ({ token }: { token: string }, mentor: string): Request =>
 const signIn = (email: string, password: string): Request =>
   ({ method: 'POST', path: '/auth/login', body: { email, password } })
 
+const seat = ({ token }: { token: string }, event: string, coming: boolean): Request =>
+  ({ method: 'PUT', path: `/me/seats/${event}`, token, body: { coming } })
+
+const erase = (token: string): Request => ({ method: 'DELETE', path: '/me', token, body: { currentPassword: null } })
+
+const submit = ({ token }: { token: string }, content: string): Request =>
+  ({ method: 'POST', path: '/blogs/submit', token, body: { title: 'Draft', content } })
+
+/** Returns a check that all responses have one of these statuses. */
+const only = (...expected: number[]) => (statuses: Statuses) => {
+  const other = Object.keys(statuses).find(status => !expected.includes(Number(status)))
+  return other && `an attacker got ${other}`
+}
+
 function repeated<T> (length: number, create: (n: number) => T) {
   return Array.from({ length }, (_, n) => create(n))
 }
 
-/** Attackers may be served or refused, or may wait for too long. */
-function isDeclared (statuses: Statuses) {
-  const other = Object.keys(statuses).find(status => !['200', '500', '503'].includes(status))
-  return other && `an attacker got ${other}`
-}
-
 type Rows = Awaited<ReturnType<typeof fill>>
 
-/** Inserts long lists, a picture, an account that can sign in, and a list that is slow. */
+/** Inserts long lists, a picture, an account that can sign in, a list that is slow, and people in line. */
 async function fill ({ look, students: [owner] }: Fixture) {
   const password = await hashPassword(PASSWORD)
   return look(async sql => {
@@ -200,18 +253,45 @@ async function fill ({ look, students: [owner] }: Fixture) {
       VALUES (${owner!.id}, ${randomBytes(250_000)}, ${randomBytes(25_000)}, 2000, 1500) RETURNING id
     `
     const mentors = await sql<{ id: string }[]>`SELECT id FROM mentors`
-    return { picture: picture.id, mentors: mentors.map(({ id }) => id) }
+    const [popular, ...lines] = await sql<{ id: string }[]>`
+      WITH made AS (
+        INSERT INTO events (title, description, date, club_id)
+        SELECT 'Chess Night', 'Chess', now() + interval '9 days', clubs.id
+        FROM clubs, generate_series(0, ${LINES}::integer)
+        RETURNING id
+      )
+      INSERT INTO event_details (event_id, capacity) SELECT id, 1 FROM made RETURNING event_id AS id
+    `
+    const people = await sql<{ id: string }[]>`
+      INSERT INTO users (email, password, first_name, last_name)
+      SELECT 'line-' || n || '@example.org', '!', 'Mary', 'Jackson' FROM generate_series(1, ${LINE}::integer) AS n
+      RETURNING id
+    `
+    const register = (users: { id: string }[], events: { id: string }[]) => sql`
+      INSERT INTO event_registrations (user_id, event_id)
+      SELECT users::uuid, events::uuid
+      FROM unnest(${ids(events)}::text[]) AS events, unnest(${ids(users)}::text[]) AS users
+    `
+    await register(people, [popular!])
+    const erased = people.slice(0, 12)
+    await register([...erased, owner!], lines)
+    await sql`ANALYZE`
+    const members = await Promise.all(erased.map(({ id }) => signToken(id, 'STUDENT')))
+    return { picture: picture.id, mentors: ids(mentors), popular: popular!.id, lines: ids(lines), members }
   })
 }
 
+const ids = (rows: { id: string }[]) => rows.map(({ id }) => id)
+
 /** Sends the requests of a client until it is over. */
 async function repeat (
-  { requests, send }: Client & ReturnType<typeof openClient>, pause: number, isOver: () => boolean,
+  { requests, leaves, send, end }: Client & ReturnType<typeof openClient>, pause: number, isOver: () => boolean,
   onOutcome?: (outcome: Outcome) => unknown
 ) {
   const outcomes: Outcome[] = []
   for (let n = 0; !isOver(); n++) {
     const outcome = await send(requests[n % requests.length]!)
+    if (leaves) end()
     if (onOutcome) await onOutcome(outcome)
     else outcomes.push({ ...outcome, body: undefined })
     await sleep(pause)
