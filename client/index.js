@@ -16,7 +16,8 @@ export function createClient ({ token, ...options } = {}) {
     },
     async onResponse ({ response, options }) {
       const [type] = (response.headers.get('content-type') ?? '').split(';')
-      if (!response.ok) return withMessage(response, type)
+      // A Wi-Fi with a sign-in page sends that with status 200.
+      if (!response.ok || type === 'text/html') return withMessage(response, type)
       const isText = type.startsWith('text/') || type.endsWith('xml')
       if (isText && options.parseAs === 'json') return jsonOf(await response.text(), response)
     },
@@ -47,7 +48,7 @@ async function withMessage (response, type) {
     if (typeof JSON.parse(text).message === 'string') return response
   } catch {}
   const message = type === 'text/plain' && text ? text : `The service is not available (status ${response.status})`
-  return jsonOf({ message }, response)
+  return jsonOf({ message }, response.ok ? { status: 502, statusText: 'Bad Gateway' } : response)
 }
 
 async function * pagesOf (get, path, { params, ...init } = {}) {

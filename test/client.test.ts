@@ -160,11 +160,13 @@ t.test('A client gives every failure a message', async t => {
     const response = () => new Response(body, { status, headers: type ? { 'content-type': type } : {} })
     const client = createClient({ baseUrl, fetch: async () => response() })
     const { data, error, response: { status: received } } = await client.GET('/clubs')
-    t.strictSame([data, received], [undefined, status])
+    t.strictSame([data, received], [undefined, status === 200 ? 502 : status])
     return error
   }
   const unavailable = { message: 'The service is not available (status 502)' }
   t.strictSame(await failure('<html>Bad Gateway', 'text/html'), unavailable)
+  t.strictSame(await failure('<html>Sign in to this Wi-Fi', 'text/html', 200),
+    { message: 'The service is not available (status 200)' })
   t.strictSame(await failure(null, ''), unavailable)
   t.strictSame(await failure('', 'application/json'), unavailable)
   t.strictSame(await failure('{}', 'application/json'), unavailable)
