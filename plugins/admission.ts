@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
+import { createPasswordQueue } from '../lib/auth/passwords.ts'
 import { retryConflict } from '../lib/database/conflicts.ts'
-import type { Sql } from '../lib/database/client.ts'
 import { FairQueue } from '../lib/fair-queue.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { tooManyUploads } from '../lib/pictures/refusals.ts'
@@ -16,17 +16,10 @@ export const OVERLOADED = 'The service is overloaded, please try again in a few 
 /** Returns the error of a request that the service refuses during an overload. */
 export const overloaded = () => new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } })
 
-/** Runs a read of an operation after admission. */
-type Admit = <T>(this: FastifyReply, read: (sql: Sql) => Promise<T>) => Promise<T>
-
 declare module 'fastify' {
   interface FastifyInstance {
-    queues: {
-      operations: FairQueue
-      lists: FairQueue
-      outside: FairQueue
-      pictures: FairQueue
-    }
+    /** The queues of work, by what the work waits for. */
+    queues: Record<'operations' | 'lists' | 'streams' | 'outside' | 'passwords' | 'pictures', FairQueue>
   }
 
   interface FastifyRequest {
@@ -34,21 +27,12 @@ declare module 'fastify' {
     timer: NodeJS.Timeout | null
   }
 
-  interface FastifyReply {
-    /** Tells whether the client waits for the response: its connection is open, and the response is not sent. */
-    isWanted (): boolean
-    /** Runs short statements in the queue of operations. Only for handlers that admit their statements. */
-    admit: Admit
-    /** Runs a read of much data in the queue of lists. Only for handlers that admit their reads. */
-    admitList: Admit
-  }
-
   interface FastifyContextConfig {
     /** Seconds that this operation may take in addition to DATABASE_TIMEOUT, for work outside the database. */
     extraSeconds?: number
     /**
      * Seconds that this operation may also wait in a queue of its own. A stop ends this wait. During the wait, the
-     * operation holds no place of the database, because its handler admits only its statements, by `admit`.
+     * operation holds no place of the database, because only its statements wait there.
      */
     waitSeconds?: number
     /** The operation runs a transaction, which holds a connection of its own. */
@@ -60,9 +44,6 @@ declare module 'fastify' {
 
 /** Parallel operations per connection of the pool. The driver pipelines their statements, which halves their cost. */
 const PER_CONNECTION = 8
-
-/** For this time after an operation of a network, others leave it half of the places. */
-const PRESENT_MS = 1000
 
 /**
  * Delay of the response to a refusal, because clients that retry at once would use more processor time than the work:
@@ -96,11 +77,13 @@ const CHECK_INTERVAL_MS = 100
 export default fp(async app => {
   const { DATABASE_POOL_SIZE, DATABASE_TIMEOUT, MAX_REQUESTS, REQUEST_TIMEOUT } = app.config
   const createQueue = (concurrency: number) =>
-    new FairQueue({ concurrency, maxLength: MAX_REQUESTS, presentMs: PRESENT_MS, createError: overloaded })
+    new FairQueue({ concurrency, maxLength: MAX_REQUESTS, createError: overloaded })
   /** Without a queue, the driver would run statements in their order, so a flood would delay those of all networks. */
   const operations = createQueue(PER_CONNECTION * DATABASE_POOL_SIZE)
   /** Without a queue of their own, lists that read for seconds would take the connections of short operations. */
   const lists = createQueue(Math.ceil(DATABASE_POOL_SIZE / 4))
+  /** Time of reads for streams, see lib/live/live-lists.ts. While others are there, a network has one of two places. */
+  const streams = createQueue(2)
   /**
    * Operations with `extraSeconds`: they also wait for a password, the identity provider or a pause. In the queue of
    * operations, they would hold places of the database while they wait. So their statements take no place. Without a
@@ -116,20 +99,14 @@ export default fp(async app => {
   })
   let pending = 0
   let onIdle = () => {}
-  const queues = { operations, lists, outside, pictures }
+  const queues = { operations, lists, streams, outside, passwords: createPasswordQueue(), pictures }
   app.decorate('queues', queues)
   app.decorateRequest('timer', null)
-  app.decorateReply('isWanted', function () { return !this.raw.writableEnded && !this.request.socket.destroyed })
-  app.decorateReply('admit', function (read) { return enter(operations, this, () => read(app.sql)) })
-  app.decorateReply('admitList', function (read) { return enter(lists, this, () => read(app.sql)) })
 
   // An operation whose client has gone would otherwise keep its body, and there is no connection to close. While
   // the database did not answer, 750 bodies of 1 MB ended a process with 512 MB of memory.
   const timer = setInterval(() => {
-    for (const queue of Object.values(queues)) {
-      queue.dropUnwanted()
-      queue.beginNext()
-    }
+    for (const queue of Object.values(queues)) queue.check()
   }, CHECK_INTERVAL_MS).unref()
 
   app.addHook('onRoute', route => {
@@ -145,7 +122,7 @@ export default fp(async app => {
       request.timer = setTimeout(fail, seconds * 1000, reply, seconds)
       const run = () => retryConflict(async () => handler.call(this, request, reply))
       try {
-        return await (admitsItself ? run() : enter(queue, reply, run, places))
+        return await (admitsItself ? run() : queue.run(request, run, places))
       } catch (error) {
         if (error instanceof HttpError && error.statusCode === 503) await sleep(REFUSAL_DELAY_MS)
         // After a timeout, the client already has a response. Fastify would log the refusal, so it is dropped.
@@ -175,9 +152,4 @@ export default fp(async app => {
 /** Sends the failure. Fastify logs later results of the handler. */
 function fail (reply: FastifyReply, seconds: number) {
   reply.send(new TimeoutError(seconds))
-}
-
-/** Runs work in a queue, unless its client has gone by then. */
-function enter<T> (queue: FairQueue, reply: FastifyReply, work: () => Promise<T>, places?: number) {
-  return queue.run(reply.request, work, () => reply.isWanted(), places)
 }

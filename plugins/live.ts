@@ -4,11 +4,11 @@ import type { RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import type { PostgresError, Sql } from 'postgres'
 
-import type { CachedQuery, Caller, SharedRead } from '../lib/cache/index.ts'
+import type { CachedQuery } from '../lib/cache/index.ts'
+import { maxBodyBytes } from '../lib/config.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
 import { RefusedError } from '../lib/http/errors.ts'
 import { type ListName, LiveLists } from '../lib/live/live-lists.ts'
-import { assertSize } from './cache.ts'
 
 /** A cached query and its arguments. */
 type ListQuery = readonly [query: (sql: Sql, ...args: any[]) => CachedQuery<any>, ...args: unknown[]]
@@ -29,11 +29,8 @@ declare module 'fastify' {
 
 /** Connects lib/live to the cache and to the routes with `config.list`. */
 export default fp(async app => {
-  const { cache, config, queues: { lists } } = app
+  const { cache, config, queues } = app
   const routes = new Map<string, Pick<RouteOptions, 'schema' | 'config'>>()
-
-  /** Lets another network join the read of a list that waits or runs. */
-  const joins = new Map<ListName, (network: string) => void>()
 
   app.addHook('onRoute', route => {
     if (route.method === 'GET' && route.config?.list) routes.set(route.url, route)
@@ -51,40 +48,19 @@ export default fp(async app => {
   app.decorate('live', new LiveLists({
     readSnapshot: () => cache.readSnapshot(),
     argumentsOf: list => JSON.stringify(queryOf(list).slice(1)),
-    async readEtag (list, snapshot, network, isWanted) {
+    async readEtag (list, clients, snapshot) {
       const [query, ...args] = queryOf(list)
-      let length = 0
-      let read: SharedRead<unknown> | undefined
-      // One caller stands for all clients that watch the list. It waits in the queue of lists.
-      const caller: Caller = {
-        isWanted,
-        admit (admitted) {
-          read = admitted
-          return lists.runShared({ network }, admitted)
-        },
-        join (joined) {
-          read = joined
-          lists.join({ network }, joined)
-        },
-        // Counts no bytes: no client holds the body, because only its entity tag is sent.
-        hold (body) {
-          assertSize(body, config)
-          length = body.length
-        },
-      }
-      joins.set(list, network => read && lists.join({ network }, read))
       try {
-        return { etag: await cache.etagOf(split(list.url)[0], query, args, caller, snapshot), length }
+        const { hash, length } = (await cache.read(split(list.url)[0], query, args, clients, snapshot))!
+        return { etag: hash, length }
       } catch (error) {
         // For example, a negative limit or a list that is too large is refused at each attempt.
-        if (error instanceof RefusedError || isRefusal(error as PostgresError)) return { etag: undefined, length }
+        const isRefused = error instanceof RefusedError || isRefusal(error as PostgresError)
+        if (isRefused) return { etag: undefined, length: maxBodyBytes(config) }
         throw error
-      } finally {
-        joins.delete(list)
       }
     },
-    join (list, network) { joins.get(list)?.(network) },
-  }, { maxListeners: config.LIVE_CLIENTS, isClosing: app.isClosing }))
+  }, { queue: queues.streams, maxListeners: config.LIVE_CLIENTS, isClosing: app.isClosing }))
 
   function queryOf ({ url, base }: ListName) {
     const [path, query] = split(url)

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 
 import type { Client } from '../lib/fair-queue.ts'
 import { clientNetwork, isProxyOf } from '../lib/http/client-network.ts'
-import { createMeter, Memory, memoryLimit } from '../lib/http/memory.ts'
+import { createMeter, Memory, memoryLimit, sumByNetwork } from '../lib/http/memory.ts'
 import { overloaded } from './admission.ts'
 
 declare module 'fastify' {
@@ -16,11 +16,6 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The response is a stream that stays open. */
     isStream?: true
-  }
-
-  interface FastifyRequest {
-    /** Call it when the request has a response, so that the body that it announces no longer counts. */
-    forgetBody: (() => void) | null
   }
 }
 
@@ -38,19 +33,35 @@ export default fp(async app => {
   const memory = new Memory(memoryLimit())
   const measure = createMeter(memory.mostHeap)
   const isProxy = isProxyOf(app.config)
+  /** Long bodies, by their announced lengths, until the responses to them are complete. */
+  const bodies = new Set<{ network: string, weight: number }>()
   app.decorate('memory', memory)
-  app.decorateRequest('forgetBody', null)
 
   app.server.on('connection', socket => {
     const { remoteAddress = '', remotePort } = socket
     // A connection of a proxy carries requests of different clients, so it begins as a network of its own.
-    const network = isProxy(remoteAddress, 0) ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress)
-    memory.open(socket, { network })
+    memory.open(socket, isProxy(remoteAddress, 0) ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress))
   })
   const timer = setInterval(() => memory.enforce(measure()), INTERVAL_MS).unref()
   app.addHook('onClose', async () => clearInterval(timer))
 
-  app.decorate('isFullFor', request => memory.isFullFor(request, FULL * app.config.MAX_HELD_BYTES))
+  app.addHook('onRequest', (request, { raw }, done) => {
+    raw.once('close', memory.begin(request.socket, request.network))
+    const weight = announcedLength(request)
+    if (weight > SHORT_BYTES) {
+      const body = { network: request.network, weight }
+      bodies.add(body)
+      raw.once('close', () => bodies.delete(body))
+    }
+    done()
+  })
+
+  app.decorate('isFullFor', ({ network }) => {
+    const sums = sumByNetwork(bodies)
+    const all = [...sums.values()]
+    const isFull = all.reduce((sum, bytes) => sum + bytes, 0) > FULL * app.config.MAX_HELD_BYTES
+    return isFull && sums.get(network) === Math.max(...all)
+  })
 
   // After hooks of the route, which may have an error message of their own.
   app.addHook('onRoute', route => {
@@ -59,18 +70,6 @@ export default fp(async app => {
       const isLong = announcedLength(request) > SHORT_BYTES
       done(isLong && app.isFullFor(request) ? overloaded() : null, payload)
     }]
-  })
-
-  app.addHook('onRequest', (request, { raw }, done) => {
-    const { end, forgetBody } = memory.begin(request.socket, request, announcedLength(request))
-    request.forgetBody = forgetBody
-    raw.once('close', end)
-    done()
-  })
-
-  app.addHook('onSend', (request, _reply, _payload, done) => {
-    request.forgetBody!()
-    done()
   })
 }, { name: 'memory', dependencies: ['network'] })
 

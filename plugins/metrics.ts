@@ -99,15 +99,16 @@ async function createMetrics (app: FastifyInstance) {
   counter('database_connections_stray_total',
     'Connections closed because a statement ran in the transaction of a different caller', () => connections.stray)
 
-  for (const [name, queue] of Object.entries(queues)) {
+  const { passwords, ...others } = queues
+  for (const [name, queue] of Object.entries(others)) {
     gauge(`${name}_running`, `Places that are taken in the queue of ${name}`, () => queue.running)
     gauge(`${name}_waiting`, `Entries that wait in the queue of ${name}`, () => queue.waiting)
   }
 
-  gauge('password_hashes_running', 'Passwords being hashed or verified', () => hashingStats().running)
-  gauge('password_hashes_waiting', 'Passwords waiting to be hashed or verified', () => hashingStats().waiting)
+  gauge('password_hashes_running', 'Passwords being hashed or verified', () => hashingStats(passwords).running)
+  gauge('password_hashes_waiting', 'Passwords waiting to be hashed or verified', () => hashingStats(passwords).waiting)
   counter('password_hashes_refused_total', 'Passwords refused because the queue was full or slow',
-    () => hashingStats().refused)
+    () => passwords.refused)
 
   counter('response_cache_hits_total', 'Cache hits', () => cache.counts.hits)
   counter('response_cache_misses_total', 'Cache misses: reads from the database, shared by concurrent requests',

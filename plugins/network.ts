@@ -9,10 +9,12 @@ declare module 'fastify' {
      * of a closed connection.
      */
     readonly network: string
+    /** Tells whether the client waits for the response: its connection is open, and the response has not ended. */
+    isWanted: () => boolean
   }
 }
 
-/** Adds `request.network`, which limits and queues count by. */
+/** Makes a request a `Client` of queues, which tells its network and whether it still waits. */
 export default fp(async app => {
   app.decorateRequest('network', {
     getter () {
@@ -21,5 +23,10 @@ export default fp(async app => {
       Object.defineProperty(this, 'network', { value })
       return value
     },
+  })
+  app.decorateRequest('isWanted')
+  app.addHook('onRequest', (request, { raw }, done) => {
+    request.isWanted = () => !raw.writableEnded && !request.socket.destroyed
+    done()
   })
 }, { name: 'network' })

@@ -16,7 +16,7 @@ declare module 'fastify' {
      */
     assertUpload (request: FastifyRequest): Promise<void>
     /** Stores an uploaded picture of the signed-in user. Rejects with the errors of `storePicture`. */
-    storePicture (reply: FastifyReply, bytes: Buffer): Promise<StoredPicture>
+    storePicture (request: FastifyRequest, bytes: Buffer): Promise<StoredPicture>
   }
 }
 
@@ -36,14 +36,8 @@ export default fp(async app => {
   })
 
   // `assertUpload` refuses uploads without `convert`.
-  const store = createPictureStore(app.queues.pictures, app.config, convert!)
-  app.decorate('storePicture', (reply, bytes) => store.storePicture({
-    bytes,
-    userId: reply.request.user.id,
-    attempt: attemptOf(reply.request),
-    client: reply.request,
-    isWanted: () => reply.isWanted(),
-    admit: work => reply.admit(work),
-  }))
+  const store = createPictureStore(app.sql, app.queues, app.config, convert!)
+  app.decorate('storePicture', (request, bytes) =>
+    store.storePicture(request, { userId: request.user.id, attempt: attemptOf(request), bytes }))
   app.addHook('preClose', async () => store.endWaits())
 }, { name: 'pictures', dependencies: ['admission', 'memory'] })

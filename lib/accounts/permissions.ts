@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
@@ -40,8 +40,8 @@ export async function findManagedEvent (
 }
 
 /** Throws the error for a user who got no row of a list of registrations or seats, like `findManagedEvent`. */
-export async function refuseRegistrations (reply: FastifyReply, user: User, eventId: string): Promise<never> {
-  await reply.admit(sql => findManagedEvent(sql, user, eventId, REGISTRATIONS_NOT_ALLOWED))
+export async function refuseRegistrations (sql: Sql, user: User, eventId: string): Promise<never> {
+  await findManagedEvent(sql, user, eventId, REGISTRATIONS_NOT_ALLOWED)
   // The user got the right to manage the event after the list was read.
   throw new HttpError(403, REGISTRATIONS_NOT_ALLOWED)
 }

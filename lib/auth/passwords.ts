@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os'
 
 import argon2 from 'argon2'
 
-import { type Client, FairQueue } from '../fair-queue.ts'
+import { FairQueue } from '../fair-queue.ts'
 import { HttpError } from '../http/errors.ts'
 import { Message, Named } from '../schemas.ts'
 
@@ -39,45 +39,30 @@ export const BUSY = 'Too many people are signing in, please try again in a few s
 /** The response with this message. */
 export const Busy = Named('Busy', Message(BUSY))
 
-let refused = 0
-const queue = new FairQueue({
+/** Creates the queue of passwords. Commands and the start of the service hash without it. */
+export const createPasswordQueue = () => new FairQueue({
   // One more than threads, so that cores do not idle until the main thread starts the next hash.
   concurrency: AT_ONCE + 1,
   maxLength: QUEUE_LENGTH - 1,
   maxWaitMs: MAX_WAIT_MS,
-  createError () {
-    refused++
-    return new HttpError(503, BUSY, { headers: { 'retry-after': 5 } })
-  },
+  createError: () => new HttpError(503, BUSY, { headers: { 'retry-after': 5 } }),
 })
 
-/** For passwords that commands and the start of the service hash. */
-const OWN: Client = { network: 'own' }
-
-/** Returns the numbers of hashes that are running, waiting, and refused so far. */
-export function hashingStats () {
+/** Returns the numbers of hashes that are running and waiting in this queue. */
+export function hashingStats (queue: FairQueue) {
   const running = Math.min(queue.running, AT_ONCE)
-  return { running, waiting: queue.running - running + queue.waiting, refused }
+  return { running, waiting: queue.running - running + queue.waiting }
 }
 
-/** Throws a 503 if the queue is full for the network of this client. */
-export function assertNotBusy (client: Client) {
-  queue.assertNotFull(client)
-}
-
-/**
- * Hashes a password with argon2id on the thread pool. Returns a PHC string, which contains the parameters. The queue is
- * fair by network. Rejects with a 503 if the network has used up its share of the queue, or after waiting too long.
- */
-export function hashPassword (password: string, client = OWN): Promise<string> {
-  return queue.run(client, () => argon2.hash(password, ARGON2ID))
+/** Hashes a password with argon2id on the thread pool. Returns a PHC string, which contains the parameters. */
+export function hashPassword (password: string): Promise<string> {
+  return argon2.hash(password, ARGON2ID)
 }
 
 /**
  * Verifies a password against its hash. Without a hash, and for the placeholder, returns `false` after the same time.
- * Waits and rejects like `hashPassword`.
  */
-export async function verifyPassword (hash: string | undefined, password: string, client: Client): Promise<boolean> {
+export async function verifyPassword (hash: string | undefined, password: string): Promise<boolean> {
   const isKnown = hash !== undefined && hash !== PLACEHOLDER
-  return await queue.run(client, () => argon2.verify(isKnown ? hash : DECOY, password)) && isKnown
+  return await argon2.verify(isKnown ? hash : DECOY, password) && isKnown
 }

@@ -4,7 +4,6 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { ChunkCollector, type Chunks } from './cached-body.ts'
-import type { AddBytes } from './single-flight.ts'
 
 /** The type of a success body, from the schema of its route. */
 export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema['response'][200]>
@@ -47,9 +46,12 @@ const WRITE_TIME_MS = 5
 
 const COMMA = Buffer.from(',')
 
+/** Counts the bytes of a read, when it begins and when it has read more. Throws if it must end. */
+export type AddBytes = (bytes: number) => void
+
 /**
- * Reads a body and its snapshot id in one statement. Without a row of `fields`, `chunks` is `undefined`. Calls
- * `addBytes` when the read begins and when it has read more, and rejects if no client waits for the body any more.
+ * Reads a body and its snapshot id in one statement. Without a row of `fields`, `chunks` is `undefined`. Rejects
+ * with the errors of `addBytes`.
  */
 export async function readBody (
   sql: Sql, { list, fields = sql`SELECT`, format }: CachedQuery<any>, snapshotId: PendingQuery<Row[]>,

@@ -8,11 +8,10 @@ import type { Sql } from 'postgres'
 
 import { type CachedBody, type Chunks, type Encoding, ENCODINGS, type Sendable } from './cached-body.ts'
 import type { CachedQuery } from './cached-query.ts'
-import { type Caller, unlimitedCaller } from './caller.ts'
 import { type CacheCounts, createSnapshotCache, type Snapshot, type SnapshotCacheOptions } from './snapshot-cache.ts'
+import type { Client } from '../fair-queue.ts'
 
 export type { Body, BodyFormat, CachedQuery } from './cached-query.ts'
-export { type Caller, type SharedRead, unlimitedCaller } from './caller.ts'
 export type { CacheCounts } from './snapshot-cache.ts'
 
 declare module 'fastify' {
@@ -27,13 +26,13 @@ declare module 'fastify' {
        */
       readSnapshot (request?: FastifyRequest, key?: string): Promise<Snapshot>
       /**
-       * Returns the entity tag of a public response, as of this snapshot or later, without quotes; `undefined` if the
-       * query has no row. Requests for this response share the read.
+       * Returns a public response for these clients, as of this snapshot or later; `undefined` if the query has no row.
+       * Requests for this response share the read.
        */
-      etagOf<Args extends unknown[]> (
-        url: string, query: (sql: Sql, ...args: Args) => CachedQuery<any>, args: Args, caller: Caller,
+      read<Args extends unknown[]> (
+        url: string, query: (sql: Sql, ...args: Args) => CachedQuery<any>, args: Args, clients: readonly Client[],
         snapshot: Snapshot
-      ): Promise<string | undefined>
+      ): Promise<CachedBody | undefined>
     }
   }
 
@@ -67,15 +66,15 @@ declare module 'fastify' {
 export interface CacheOptions extends SnapshotCacheOptions {
   /** Returns the owner of private responses to this request, such as the user id. */
   owner (request: FastifyRequest): string
-  /** Returns the reply as a caller of reads, which admits them and limits their bytes. The default has no limits. */
-  callerOf? (reply: FastifyReply): Caller
+  /** Returns the request as a client of `queues`. By default, it waits until its reply is sent. */
+  clientOf? (reply: FastifyReply): Client
 }
 
 /** Minimum length of a compressed body in bytes. Shorter bodies fit into one packet. */
 const MIN_COMPRESSED = 1024
 
 /** Adds `reply.sendCached`, which sends responses from a cache that is never stale. See docs/design/cache.md. */
-export default fp<CacheOptions>(async (app, { owner, callerOf = unlimitedCaller, ...options }) => {
+export default fp<CacheOptions>(async (app, { owner, clientOf = unlimitedClient, ...options }) => {
   const { readSnapshot, get, counts, bytes } = createSnapshotCache(options)
   const negotiator = new Negotiator({ supportedValues: ENCODINGS })
 
@@ -87,11 +86,8 @@ export default fp<CacheOptions>(async (app, { owner, callerOf = unlimitedCaller,
       if (request) request.snapshot = snapshot
       return snapshot
     },
-    async etagOf (url, query, args, caller, snapshot) {
-      const key = keyOf('GET', url, query, null, args)
-      const body = await get(key, sql => query(sql, ...args), caller, snapshot)
-      return body?.hash
-    },
+    read: (url, query, args, clients, snapshot) =>
+      get(keyOf('GET', url, query, null, args), sql => query(sql, ...args), clients, snapshot),
   })
   app.decorateRequest('snapshot', null)
 
@@ -100,20 +96,20 @@ export default fp<CacheOptions>(async (app, { owner, callerOf = unlimitedCaller,
     const { method, url, config: { cache: scope, cacheControl = 'no-store' } } = request.routeOptions
     if (!scope) throw new Error('A route that sends cached responses needs config.cache')
     const key = keyOf(method, url!, query, scope === 'private' ? owner(request) : null, args)
-    const caller = callerOf(this)
-    const body = await get(key, sql => query(sql, ...args), caller, request.snapshot).catch(error => {
-      if (caller.isWanted()) throw error
+    const client = clientOf(this)
+    const body = await get(key, sql => query(sql, ...args), [client], request.snapshot).catch(error => {
+      if (client.isWanted()) throw error
     })
     const encoding = body && scope === 'public' ? await encodingFor(request, body) : undefined
-    if (!caller.isWanted()) {
+    if (!client.isWanted()) {
       // The client has gone, but hooks that count requests must see the end of the response.
       if (!this.sent) this.send()
       return true
     }
     if (!body) return false
     this.header('cache-control', cacheControl)
-    if (scope === 'private') send(this, caller, body, body)
-    else sendPublic(this, caller, body, encoding)
+    if (scope === 'private') send(this, body, body)
+    else sendPublic(this, body, encoding)
     // A reply is a thenable that resolves when it is sent (Fastify, Reply.then). If the handler ended before, Fastify
     // would send an empty response.
     if (!this.sent) await Promise.resolve(this).catch(() => {})
@@ -130,9 +126,7 @@ export default fp<CacheOptions>(async (app, { owner, callerOf = unlimitedCaller,
   }
 
   /** Sends the body, or a 304 if the client has stored it. */
-  function sendPublic (
-    reply: FastifyReply, caller: Caller, body: CachedBody, encoded: Awaited<ReturnType<typeof encodingFor>>
-  ) {
+  function sendPublic (reply: FastifyReply, body: CachedBody, encoded: Awaited<ReturnType<typeof encodingFor>>) {
     const { headers, method } = reply.request
     const etag = encoded ? `"${body.hash}-${encoded.encoding}"` : `"${body.hash}"`
     reply.header('etag', etag)
@@ -144,16 +138,18 @@ export default fp<CacheOptions>(async (app, { owner, callerOf = unlimitedCaller,
       return reply.code(304).send(method === 'HEAD' ? Readable.from([]) : undefined)
     }
     if (encoded) reply.header('content-encoding', encoded.encoding)
-    send(reply, caller, body, encoded?.body ?? body)
+    send(reply, body, encoded?.body ?? body)
   }
 
-  function send (reply: FastifyReply, caller: Caller, { contentType }: CachedBody, body: Sendable) {
-    const { chunks, length } = body
+  function send (reply: FastifyReply, { contentType }: CachedBody, { chunks, length }: Sendable) {
     reply.headers({ 'content-type': contentType, 'content-length': length })
-    caller.hold(body)
     reply.send(chunks.length > 1 ? Readable.from(inTurns(chunks)) : chunks[0])
   }
 }, { name: 'snapshot-cache' })
+
+/** Returns a client of queues without limits, which has no network. */
+const unlimitedClient = (reply: FastifyReply): Client =>
+  ({ network: '', isWanted: () => !reply.sent && !reply.request.socket.destroyed })
 
 /** Returns the key of an entry. HEAD and GET share an entry. */
 function keyOf (

@@ -4,9 +4,9 @@ import { LRUCache } from 'lru-cache'
 import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { CachedBody, type Chunks, hashChunks } from './cached-body.ts'
-import { type CachedQuery, readBody } from './cached-query.ts'
-import type { Caller } from './caller.ts'
-import { type AddBytes, singleFlight } from './single-flight.ts'
+import { type AddBytes, type CachedQuery, readBody } from './cached-query.ts'
+import { type AssertWanted, singleFlight } from './single-flight.ts'
+import { type Client, FairQueue } from '../fair-queue.ts'
 
 /** A snapshot of the primary. */
 export interface Snapshot {
@@ -25,6 +25,10 @@ export interface SnapshotCacheOptions {
   maxBytes: number
   /** Seconds within which the primary must respond. While an older read of the snapshot exceeds it, new ones fail. */
   timeoutSeconds?: number
+  /** The queues of reads with a list, and of other reads. By default, reads do not wait. */
+  queues?: { lists: FairQueue, operations: FairQueue }
+  /** Throws if a body of so many bytes is too large, while it is read. */
+  assertSize? (bytes: number): void
   /** SQL expression that is read together with the snapshot: a JSON object by key, or null. */
   lookUp? (sql: Sql, keys: string[]): PendingQuery<Row[]>
 }
@@ -66,6 +70,8 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 /** Size multiplier: identity, gzip and brotli. */
 const ENCODED_FORMS = 3
 
+const unlimited = () => new FairQueue({ concurrency: Infinity, maxLength: Infinity, createError: Error })
+
 /** Numbers of hits, of misses, and of reads of the snapshot. */
 export interface CacheCounts {
   hits: number
@@ -84,7 +90,8 @@ export interface CacheCounts {
  *    the same new snapshot share this read.
  */
 export function createSnapshotCache ({
-  sql, shortSql, maxBytes, timeoutSeconds = Infinity, lookUp,
+  sql, shortSql, maxBytes, timeoutSeconds = Infinity, lookUp, assertSize = () => {},
+  queues = { lists: unlimited(), operations: unlimited() },
 }: SnapshotCacheOptions) {
   const entries = new LRUCache<string, CacheEntry>({
     maxSize: maxBytes,
@@ -133,7 +140,7 @@ export function createSnapshotCache ({
    * Returns `undefined` if the query has no row.
    */
   async function get (
-    key: string, query: (sql: Sql) => CachedQuery<any>, caller: Caller, snapshot?: Snapshot | null
+    key: string, query: (sql: Sql) => CachedQuery<any>, clients: readonly Client[], snapshot?: Snapshot | null
   ): Promise<CachedBody | undefined> {
     const { id } = snapshot ?? await readSnapshot()
     const entry = entries.get(key)
@@ -143,18 +150,28 @@ export function createSnapshotCache ({
     }
     const createRead = () => {
       const made = query(sql)
-      return { isList: made.list !== undefined, run: (addBytes: AddBytes) => read(key, made, addBytes) }
+      return {
+        queue: made.list ? queues.lists : queues.operations,
+        run: (assertWanted: AssertWanted) => read(key, made, assertWanted),
+      }
     }
-    // The caller may join a running read that was started for the same snapshot.
-    const { body } = await shareRead(key, createRead, caller, id)
+    // The clients may join a running read that was started for the same snapshot.
+    const { body } = await shareRead(key, createRead, clients, id)
     return body
   }
 
-  async function read (key: string, query: CachedQuery<any>, addBytes: AddBytes): Promise<CacheEntry> {
+  async function read (key: string, query: CachedQuery<any>, assertWanted: AssertWanted): Promise<CacheEntry> {
     counts.misses++
+    let length = 0
+    const addBytes: AddBytes = bytes => {
+      length += bytes
+      assertSize(length)
+      assertWanted()
+    }
     const { chunks, snapshot } = await readBody(sql, query, currentId, addBytes)
     const { contentType } = query.format ?? { contentType: JSON_TYPE }
     const entry = { snapshot, body: chunks && await toBody(chunks, contentType, entries.get(key)?.body) }
+    assertSize(entry.body?.length ?? 0)
     entries.set(key, entry)
     return entry
   }

@@ -2,8 +2,6 @@ import type { Socket } from 'node:net'
 import { totalmem } from 'node:os'
 import { GCProfiler, getHeapStatistics } from 'node:v8'
 
-import type { Client } from '../fair-queue.ts'
-
 /** What a process uses, in bytes. */
 export interface Usage {
   /** Heap after the last full garbage collection since the last measurement; `undefined` without a collection. */
@@ -14,21 +12,12 @@ export interface Usage {
 
 /** What is known about a connection. */
 interface Connection {
-  /** Its latest client. Behind a proxy, requests of a connection come from different clients. */
-  client: Client
+  /** The network of its latest client. Behind a proxy, requests of a connection come from different clients. */
+  network: string
   /** Requests without a complete response. */
   requests: number
-  /** Bytes of bodies that these requests announce. */
-  announced: number
   /** Value of `socket.bytesRead` when the connection was last without a request. */
   bytesRead: number
-}
-
-/** A connection and its weight, by which connections are compared. */
-interface Weighed {
-  socket: Socket
-  network: string
-  weight: number
 }
 
 /** Weight of a connection, and of a request without a complete response, in bytes. */
@@ -89,40 +78,23 @@ export class Memory {
   }
 
   /** Knows a connection until it closes. */
-  open (socket: Socket, client: Client) {
-    const connection: Connection = { client, requests: 0, announced: 0, bytesRead: 0 }
+  open (socket: Socket, network: string) {
+    const connection: Connection = { network, requests: 0, bytesRead: 0 }
     this.#connections.set(socket, connection)
     socket.once('close', () => this.#connections.delete(socket))
     return connection
   }
 
-  /**
-   * Call when a request begins that announces a body of so many bytes. Call `forgetBody` when it has a response, and
-   * `end` when the response is complete or the connection closes.
-   */
-  begin (socket: Socket, client: Client, announced: number) {
+  /** Call when a request begins. Call the returned function when its response is complete or its connection closes. */
+  begin (socket: Socket, network: string) {
     // A request of `inject` has no connection.
-    const connection = this.#connections.get(socket) ?? this.open(socket, client)
-    connection.client = client
+    const connection = this.#connections.get(socket) ?? this.open(socket, network)
+    connection.network = network
     connection.requests++
-    connection.announced += announced
-    const forgetBody = () => {
-      connection.announced -= announced
-      announced = 0
-    }
-    const end = () => {
-      forgetBody()
+    return () => {
       connection.requests--
       if (connection.requests === 0) connection.bytesRead = socket.bytesRead
     }
-    return { forgetBody, end }
-  }
-
-  /** Tells whether clients announce more than `limit`, and no network more than the network of this client. */
-  isFullFor ({ network }: Client, limit: number) {
-    const sums = sumBy([...this.#connections.values()], connection => connection.announced)
-    const all = [...sums.values()]
-    return all.reduce((sum, bytes) => sum + bytes, 0) > limit && sums.get(network) === Math.max(...all)
   }
 
   /** Closes connections if the process uses too much. Call it regularly. */
@@ -136,13 +108,13 @@ export class Memory {
   }
 
   #close () {
-    const connections = Array.from(this.#connections, ([socket, { client, requests, bytesRead }]): Weighed => ({
+    const connections = Array.from(this.#connections, ([socket, { network, requests, bytesRead }]) => ({
       socket,
-      network: client.network,
+      network,
       weight: WEIGHT.connection + WEIGHT.request * requests + socket.bytesRead - bytesRead + socket.writableLength,
     // Of equal connections, the newest is closed first.
     })).reverse().sort((one, other) => other.weight - one.weight)
-    const sums = sumBy(connections.map(({ network, weight }) => ({ client: { network }, weight })), one => one.weight)
+    const sums = sumByNetwork(connections)
     let rest = CLOSED * [...sums.values()].reduce((sum, weight) => sum + weight, 0)
     for (const [network, sum] of [...sums].sort(([, one], [, other]) => other - one)) {
       if (sum < LEAST) return
@@ -157,11 +129,9 @@ export class Memory {
   }
 }
 
-function sumBy<Item extends { client: Client }> (items: Item[], bytesOf: (item: Item) => number) {
+/** Sums up weights by network. */
+export function sumByNetwork (items: Iterable<{ readonly network: string, readonly weight: number }>) {
   const sums = new Map<string, number>()
-  for (const item of items) {
-    const { network } = item.client
-    sums.set(network, (sums.get(network) ?? 0) + bytesOf(item))
-  }
+  for (const { network, weight } of items) sums.set(network, (sums.get(network) ?? 0) + weight)
   return sums
 }

@@ -1,5 +1,6 @@
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
+import type { Client, FairQueue } from '../fair-queue.ts'
 import { Listener, type WatchedList } from './listener.ts'
 
 /** The name of a list. */
@@ -16,16 +17,9 @@ interface LiveList extends WatchedList, ListName {
   readFor: string | undefined
   /** Bytes of the body that was read last. */
   length: number
-  readonly listeners: Set<Listener<LiveList>>
-}
-
-/** What the streams of a network take. */
-interface Watcher {
-  readonly network: string
-  readonly streams: Set<Listener<LiveList>>
-  /** Bytes that were read for it and are not paid yet, at this time. It pays READ_RATE. */
-  debt: number
-  at: number
+  /** Whether a tick reads it. */
+  isReading: boolean
+  readonly listeners: Map<Listener<LiveList>, Client>
 }
 
 /** A snapshot of the database. If the ids of two snapshots are equal, no transaction was committed in between. */
@@ -40,18 +34,17 @@ interface ListSource {
   /** Returns the arguments of the query of a list. They change with the time if an argument is a time. */
   argumentsOf (list: ListName): string
   /**
-   * Reads the entity tag of a list in this snapshot or a newer one, and the bytes that were read. Waits as a client of
-   * this network, and stops waiting if `isWanted` returns false. The entity tag is `undefined` if PostgreSQL refuses
-   * the list: only a change of the database can make it readable.
+   * Reads the entity tag of a list for these clients, in this snapshot or a newer one, and the length of its body. The
+   * entity tag is `undefined` if PostgreSQL refuses the list: only a change of the database can make it readable.
    */
   readEtag (
-    list: ListName, snapshot: Snapshot, network: string, isWanted: () => boolean
+    list: ListName, clients: readonly Client[], snapshot: Snapshot
   ): Promise<{ etag: string | undefined, length: number }>
-  /** Tells that a client of this network also waits for the read of a list, which may then come sooner. */
-  join (list: ListName, network: string): void
 }
 
 interface Options {
+  /** The queue of time for reads, see `READ_RATE`. */
+  queue: FairQueue
   /** Maximum number of clients. Then the network with the most of them loses one to a network with fewer. */
   maxListeners: number
   /** Tells whether the process is stopping. */
@@ -68,15 +61,15 @@ const TICKS_PER_PING = 30
 const BATCH = 100
 
 /**
- * Bytes per second that the service reads for the streams of a network. With steady commits, lists beyond it are read
- * less often, in turn. A hundred lists of 0.7 MB that were read after each commit made others wait.
+ * Bytes per second for which a place of the queue pays, and the longest time for which it pays at once. A list is read
+ * again after it is paid. So with steady commits, long lists are read less often: a hundred lists of 0.7 MB that were
+ * read after each commit had others wait 31 ms instead of 6.
  */
 const READ_RATE = 2_000_000
+const SLICE_MS = 100
 
-/** Bytes that a list is expected to have before its first read. */
+/** Bytes that a list is expected to have before its first read, and bytes that a read counts in addition. */
 const UNKNOWN_BYTES = 100_000
-
-/** Bytes that the read of a list counts in addition to its body. */
 const READ_BYTES = 10_000
 
 /**
@@ -90,12 +83,6 @@ export class LiveLists {
   readonly #options: Options
   readonly #lists = new Map<string, LiveList>()
   readonly #listeners = new Set<Listener<LiveList>>()
-  readonly #watchers = new Map<string, Watcher>()
-  /** Lists that are being read. */
-  readonly #updating = new Set<LiveList>()
-  /** Clients to tell. */
-  readonly #due = new Set<Listener<LiveList>>()
-  #isTelling = false
   #isReading = false
   #timer: NodeJS.Timeout | undefined
 
@@ -109,13 +96,13 @@ export class LiveLists {
 
   /**
    * Opens the event stream of a client. Returns `undefined` if too many clients listen, and no network has more than
-   * this one.
-   * `lastEventId` contains the entity tags that the client knows. `unsent` returns the number of bytes that wait for
-   * the client.
+   * this one. `lastEventId` contains the entity tags that the client knows. `unsent` returns the number of bytes that
+   * wait for the client.
    */
   open (
-    network: string, names: readonly ListName[], lastEventId: string, unsent: () => number
+    client: Client, names: readonly ListName[], lastEventId: string, unsent: () => number
   ): Listener<LiveList> | undefined {
+    const { network } = client
     if (this.#options.isClosing()) {
       // After any other response, EventSource would not connect again.
       const listener = new Listener<LiveList>(network, [], '', unsent)
@@ -125,11 +112,8 @@ export class LiveLists {
     if (!this.#makeRoom(network)) return undefined
     const lists = names.map(name => this.#lists.get(keyOf(name)) ?? this.#watch(name))
     const listener = new Listener(network, lists, lastEventId, unsent)
-    for (const { listeners } of lists) listeners.add(listener)
+    for (const { listeners } of lists) listeners.set(listener, client)
     this.#listeners.add(listener)
-    const watcher = this.#watchers.get(network) ?? { network, streams: new Set(), debt: 0, at: performance.now() }
-    this.#watchers.set(network, watcher)
-    watcher.streams.add(listener)
     listener.once('close', () => this.#remove(listener))
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS).unref()
     this.#check(lists, listener)
@@ -139,33 +123,33 @@ export class LiveLists {
   /** If there are too many streams, ends the newest of the network with the most, unless this network has as many. */
   #makeRoom (network: string) {
     if (this.#listeners.size < this.#options.maxListeners) return true
-    let most = this.#watchers.get(network)?.streams ?? new Set()
-    const limit = most.size + 1
-    for (const { streams } of this.#watchers.values()) {
-      if (streams.size > most.size) most = streams
-    }
-    if (most.size <= limit) return false
-    const newest = [...most].at(-1)!
+    const counts = new Map([[network, 1]])
+    for (const { network } of this.#listeners) counts.set(network, (counts.get(network) ?? 0) + 1)
+    const [[most]] = [...counts].sort(([, one], [, other]) => other - one) as [[string, number]]
+    if (most === network) return false
+    const newest = [...this.#listeners].findLast(({ network }) => network === most)!
     this.#remove(newest)
     newest.end()
     return true
   }
 
-  #watch ({ url, base }: ListName): LiveList {
-    const listeners = new Set<Listener<LiveList>>()
-    const list = { url, base, etag: undefined, readAt: -1, readFor: undefined, length: UNKNOWN_BYTES, listeners }
-    this.#lists.set(keyOf(list), list)
+  #watch (name: ListName): LiveList {
+    const list: LiveList = {
+      ...name,
+      etag: undefined,
+      readAt: -1,
+      readFor: undefined,
+      length: UNKNOWN_BYTES,
+      isReading: false,
+      listeners: new Map(),
+    }
+    this.#lists.set(keyOf(name), list)
     return list
   }
 
   #remove (listener: Listener<LiveList>) {
     if (!this.#listeners.delete(listener)) return
-    this.#due.delete(listener)
-    const { network, lists } = listener
-    const { streams } = this.#watchers.get(network)!
-    streams.delete(listener)
-    if (streams.size === 0) this.#watchers.delete(network)
-    for (const list of lists) {
+    for (const list of listener.lists) {
       list.listeners.delete(listener)
       if (list.listeners.size === 0) this.#lists.delete(keyOf(list))
     }
@@ -187,86 +171,60 @@ export class LiveLists {
     // A slow database gets one of these queries at a time.
     if (this.#isReading) return
     this.#isReading = true
-    await this.#check([...this.#lists.values()])
+    await this.#check(this.#lists.values())
     this.#isReading = false
   }
 
-  /** Reads the snapshot, reads the lists if it has changed, and tells their clients or a new client. */
+  /** Reads the snapshot, begins to read the lists for which it has changed, and tells all clients or a new client. */
   async #check (lists: Iterable<LiveList>, newcomer?: Listener<LiveList>) {
     const time = performance.now()
     try {
       const snapshot = await this.#source.readSnapshot()
-      await inBatches(lists, list => this.#follow(list, snapshot, time, newcomer))
+      await inBatches(lists, list => {
+        const readFor = `${snapshot.id} ${this.#source.argumentsOf(list)}`
+        const client = newcomer && list.listeners.get(newcomer)
+        const read = (clients: Client[]) => this.#read(list, clients, snapshot, { readFor, readAt: time })
+        if (snapshot.id !== null && list.readFor === readFor) list.readAt = time
+        // A new client waits like a request for the list. After an error, the next tick reads the list again.
+        else if (client) read([client]).then(() => this.#tell(newcomer), () => {})
+        else if (!newcomer && !list.isReading) this.#readAndPay(list, read).catch(() => {})
+      })
+      await inBatches(newcomer ? [newcomer] : this.#listeners, this.#tell)
     } catch {
       // While the database does not answer, the streams stay open. A later tick compares again.
     }
   }
 
-  /** Updates a list and tells its clients. A slow list delays neither other lists nor the next tick. */
-  async #follow (list: LiveList, snapshot: Snapshot, time: number, newcomer?: Listener<LiveList>) {
-    if (this.#updating.has(list)) {
-      if (newcomer) this.#source.join(list, newcomer.network)
-      return
-    }
-    this.#updating.add(list)
-    const { etag } = list
+  /** Reads a list when its networks begin to pay, and ends when they have paid for its bytes. */
+  async #readAndPay (list: LiveList, read: (clients: Client[]) => Promise<void>) {
+    const clients = () => [...list.listeners.values()]
+    const owed = () => (READ_BYTES + list.length) / READ_RATE * 1000 - paid
+    let reading: Promise<void> | undefined
+    let paid = 0
+    list.isReading = true
     try {
-      if (!await this.#update(list, snapshot)) return
-      list.readAt = time
-      // A new client does not wait for its turn after all others.
-      if (newcomer) this.#tell(newcomer)
-      if (!newcomer || list.etag !== etag) this.#tellAll(list.listeners)
-    } catch {
-      // The list is read again by the next tick.
+      for (; owed() > 0 && clients().length > 0; paid += SLICE_MS) {
+        await this.#options.queue.runShared(clients(), () => {
+          reading ??= read(clients()).catch(() => {})
+          return sleep(Math.min(owed(), SLICE_MS))
+        })
+      }
+      await reading
     } finally {
-      this.#updating.delete(list)
+      list.isReading = false
     }
   }
 
-  #tell (listener: Listener<LiveList>) {
-    this.#due.delete(listener)
-    this.counts.messages += listener.tell()
+  /** Reads a list, and tells its clients if it has changed. A slow list delays no other list and no tick. */
+  async #read (list: LiveList, clients: Client[], snapshot: Snapshot, as: Pick<LiveList, 'readFor' | 'readAt'>) {
+    const read = await this.#source.readEtag(list, clients, snapshot)
+    const isNewest = as.readAt > list.readAt
+    const hasChanged = isNewest && list.etag !== read.etag
+    Object.assign(list, isNewest && { ...read, ...as })
+    if (hasChanged) inBatches(list.listeners.keys(), this.#tell)
   }
 
-  /** Tells clients in batches. A client that is due keeps its place, so that all are told even if changes never end. */
-  async #tellAll (listeners: Iterable<Listener<LiveList>>) {
-    for (const listener of listeners) this.#due.add(listener)
-    if (this.#isTelling) return
-    this.#isTelling = true
-    while (this.#due.size > 0) await inBatches(this.#due, listener => this.#tell(listener))
-    this.#isTelling = false
-  }
-
-  /** Reads the entity tag of a list if its snapshot or its arguments have changed. Returns whether it is current. */
-  async #update (list: LiveList, snapshot: Snapshot) {
-    const readFor = `${snapshot.id} ${this.#source.argumentsOf(list)}`
-    if (snapshot.id !== null && list.readFor === readFor) return true
-    const reader = this.#readerOf(list)
-    // All clients may have gone.
-    if (reader === undefined || reader.debt > READ_RATE * TICK_MS / 1000) return false
-    const { length } = list
-    reader.debt += READ_BYTES + length
-    // Lists that were not read come first at the next tick.
-    this.#lists.delete(keyOf(list))
-    this.#lists.set(keyOf(list), list)
-    Object.assign(list, await this.#source.readEtag(list, snapshot, reader.network, () => list.listeners.size > 0))
-    reader.debt += list.length - length
-    list.readFor = readFor
-    return true
-  }
-
-  /** Returns the network for which the least was read, of those that watch this list. */
-  #readerOf ({ listeners }: LiveList) {
-    const now = performance.now()
-    let reader: Watcher | undefined
-    for (const network of new Set(Array.from(listeners, ({ network }) => network))) {
-      const watcher = this.#watchers.get(network)!
-      watcher.debt = Math.max(0, watcher.debt - READ_RATE * (now - watcher.at) / 1000)
-      watcher.at = now
-      if (!reader || watcher.debt < reader.debt) reader = watcher
-    }
-    return reader
-  }
+  readonly #tell = (listener: Listener<LiveList>) => { this.counts.messages += listener.tell() }
 }
 
 /** Runs a task for each item, for a limited number of them in a turn of the event loop. Others are served between. */

@@ -9,18 +9,6 @@ import type { Convert, Picture } from './convert.ts'
 import { tooManyPictures, tooManyUploads } from './refusals.ts'
 import { deleteUnusedPictures } from './stored.ts'
 
-/** An uploaded file. */
-export interface Upload {
-  bytes: Buffer
-  userId: string
-  client: Client
-  attempt: Attempt | undefined
-  /** Tells whether the client waits for the response. */
-  isWanted (): boolean
-  /** Runs statements after admission. */
-  admit<T> (work: (sql: Sql) => Promise<T>): Promise<T>
-}
-
 /** A picture without its URL, which depends on the URL of the service. */
 export interface StoredPicture {
   id: string
@@ -35,8 +23,13 @@ interface Quota {
   bytes: number
 }
 
-/** Creates a function that stores uploads one after the other in this queue, and a function that ends their waits. */
-export function createPictureStore (queue: FairQueue, config: Config, convert: Convert) {
+/**
+ * Creates a function that stores uploads one after the other, and a function that ends their waits. Statements wait for
+ * a place of operations, whose holders never wait for an upload.
+ */
+export function createPictureStore (
+  sql: Sql, { pictures, operations }: Record<'pictures' | 'operations', FairQueue>, config: Config, convert: Convert
+) {
   const quota = { count: config.PICTURES_PER_USER, bytes: config.PICTURE_MB_PER_USER * 1_000_000 }
   let isStopping = false
 
@@ -46,10 +39,12 @@ export function createPictureStore (queue: FairQueue, config: Config, convert: C
    * Converts and stores a picture. Rejects with 401 for an unknown user, 409 beyond the quota, 503 if the wait ends,
    * and the errors of `convertPicture`.
    */
-  async function storePicture ({ bytes, userId, client, attempt, isWanted, admit }: Upload): Promise<StoredPicture> {
-    const isNeeded = () => isWanted() && !isStopping
-    return queue.run(client, async () => {
-      const stored = await admit(async sql => {
+  function storePicture (
+    client: Client, { userId, attempt, bytes }: { userId: string, attempt: Attempt | undefined, bytes: Buffer }
+  ) {
+    const isWanted = () => client.isWanted() && !isStopping
+    return pictures.run({ network: client.network, isWanted }, async () => {
+      const stored = await operations.run(client, async () => {
         const known = attempt && await readCreated(sql, attempt, ids => findPicture(sql, ids))
         if (known) return known[0]
         await deleteUnusedPictures(sql, userId)
@@ -58,16 +53,16 @@ export function createPictureStore (queue: FairQueue, config: Config, convert: C
         return undefined
       })
       if (stored) return stored
-      if (!isNeeded()) throw tooManyUploads()
+      if (!isWanted()) throw tooManyUploads()
       const picture = await convert(bytes, config.MAX_PICTURE_BYTES)
-      return admit(sql => insertPicture(sql, userId, picture, quota, attempt))
-    }, isNeeded)
+      return operations.run(client, () => insertPicture(sql, userId, picture, quota, attempt))
+    })
   }
 
   /** Refuses uploads that wait, and uploads from now on. */
   function endWaits () {
     isStopping = true
-    queue.dropUnwanted()
+    pictures.check()
   }
 }
 

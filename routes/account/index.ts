@@ -4,7 +4,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { eraseAccount } from '../../lib/accounts/erasure.ts'
 import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
-import { assertNotBusy, hashPassword } from '../../lib/auth/passwords.ts'
+import { hashPassword } from '../../lib/auth/passwords.ts'
 import { consume, consumeAccountEmail, newPasswords } from '../../lib/auth/rate-limits.ts'
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { audit } from '../../lib/http/audit.ts'
@@ -64,12 +64,12 @@ const account: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const hash = hashSecretToken(request.body.token)
     const { network } = request
-    assertNotBusy(request)
+    app.queues.passwords.assertNotFull(request)
     const account = await findAccountOfToken(app.sql, hash)
     if (!account) throw new HttpError(400, INVALID_LINK)
     await consume(app.sql, newPasswords(account.id, network), windowSeconds)
     await assertStrongPassword('password', request.body.password, account.email)
-    const password = await hashPassword(request.body.password, request)
+    const password = await app.queues.passwords.run(request, () => hashPassword(request.body.password))
     const user = await resetPassword(app.sql, app.outbox, hash, { password, network })
     if (!user) throw new HttpError(400, INVALID_LINK)
     audit(request, 'password-changed', { user, network, by: 'email' })

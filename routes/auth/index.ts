@@ -9,7 +9,7 @@ import { createAccount, type NewAccount } from '../../lib/accounts/accounts.ts'
 import { auditSignIn, type SignInAttempt } from '../../lib/http/audit.ts'
 import { type Identity, IdentityProvider } from '../../lib/auth/identity-provider.ts'
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
-import { assertNotBusy, hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
+import { hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
   consume, consumeAccountEmail, failedSignIns, failedSignInsOfNetwork, forgetUses, limitFailures, type RateLimit,
   rememberNetwork,
@@ -40,13 +40,13 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Registration failed', extraSeconds: HASHING_SECONDS },
   }, async (request, reply) => auditSignIn(request, 'registration', async attempt => {
     const { network } = request
-    assertNotBusy(request)
+    app.queues.passwords.assertNotFull(request)
     const registrations: RateLimit = {
       name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK, message: schemas.TOO_MANY_REGISTRATIONS,
     }
     await consume(app.sql, registrations, windowSeconds)
     const { email, firstName, lastName } = request.body
-    const password = await hashPassword(request.body.password, request)
+    const password = await app.queues.passwords.run(request, () => hashPassword(request.body.password))
     const user = await createWithEmail(request, { email, password, firstName, lastName, role: 'STUDENT' })
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id
@@ -61,13 +61,13 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
     const { network } = request
-    assertNotBusy(request)
+    app.queues.passwords.assertNotFull(request)
     const user = await findCredentials(app.sql, email)
     attempt.user = user?.userId
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
     const ofNetwork = failedSignInsOfNetwork(user?.userId, network, SIGN_IN_ATTEMPTS_PER_NETWORK)
     const verified = await limitFailures(app.sql, [failures, ofNetwork], windowSeconds, () =>
-      verifyPassword(user?.password, password, request))
+      app.queues.passwords.run(request, () => verifyPassword(user?.password, password)))
     if (!user || !verified) {
       attempt.reason = user ? 'Wrong password' : 'Unknown email'
       throw new HttpError(401, 'Invalid credentials')

@@ -35,7 +35,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     const { id } = request.params
     const baseUrl = picturesUrl(app.config, request)
     if (await reply.sendCached(publishedBlogQuery, baseUrl, id)) return
-    const blog = await reply.admitList(sql => findBlog(sql, baseUrl, id))
+    const blog = await app.queues.lists.run(request, () => findBlog(app.sql, baseUrl, id))
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
       const user = await readerOf(request)

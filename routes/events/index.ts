@@ -103,7 +103,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     // The other claims would give each token of a user an entry of its own in the cache.
     const user = { id, role }
     const isSent = await reply.sendCached(registrationsOfEventQuery, user, params.id)
-    if (!isSent) await refuseRegistrations(reply, user, params.id)
+    if (!isSent) await app.queues.operations.run(request, () => refuseRegistrations(app.sql, user, params.id))
   })
 }
 

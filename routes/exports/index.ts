@@ -19,7 +19,8 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error fetching event registrations', admission: 'reads' },
   }, async (request, reply) => {
     const { id } = request.params
-    const event = await reply.admit(sql => findManagedEvent(sql, request.user, id, REGISTRATIONS_NOT_ALLOWED))
+    const event = await app.queues.operations.run(request, () =>
+      findManagedEvent(app.sql, request.user, id, REGISTRATIONS_NOT_ALLOWED))
     const name = ['registrations', event.date.slice(0, 10), toFileName(event.title)].filter(Boolean).join('-')
     return send(request, reply, {
       name,
@@ -60,7 +61,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
       'content-type': 'text/csv; charset=utf-8', 'content-disposition': `attachment; filename="${name}.csv"`,
     })
     if (request.method === 'HEAD') return reply.send(Readable.from([]))
-    const batches = await readInBatches(read => reply.admitList(read), rows)
+    const batches = await readInBatches(read => app.queues.lists.run(request, () => read(app.sql)), rows)
     audit(request, event, { target })
     return reply.send(toCsv(batches, columns))
   }

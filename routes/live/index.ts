@@ -22,7 +22,7 @@ const live: FastifyPluginAsyncTypebox = async app => {
     const { 'last-event-id': lastEventId } = request.headers
     const base = picturesUrl(app.config, request)
     const lists = [...new Set(urls)].map(url => ({ url, base }))
-    const stream = app.live.open(request.network, lists, String(lastEventId), () => reply.raw.writableLength)
+    const stream = app.live.open(request, lists, String(lastEventId), () => reply.raw.writableLength)
     if (!stream) throw new HttpError(503, TOO_MANY, { headers: { 'retry-after': RETRY_AFTER } })
     reply.type('text/event-stream')
     // nginx would buffer the stream. Caddy and Traefik would wait for 1 KB to compress.

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 
 import { eraseAccount } from '../../lib/accounts/erasure.ts'
 import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
-import { assertNotBusy, hashPassword, PLACEHOLDER, verifyPassword } from '../../lib/auth/passwords.ts'
+import { hashPassword, PLACEHOLDER, verifyPassword } from '../../lib/auth/passwords.ts'
 import { consume, consumeAccountEmail, failedSignIns, limitFailures, newPasswords } from '../../lib/auth/rate-limits.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
@@ -34,9 +34,8 @@ const me: FastifyPluginAsyncTypebox = async app => {
     await consume(app.sql, newPasswords(id, network), windowSeconds)
     await assertStrongPassword('newPassword', newPassword, account.email)
     await assertPassword(request, account, currentPassword)
-    const user = await changePassword(
-      app.sql, app.outbox, { id, from: account.password, to: await hashPassword(newPassword, request) }
-    )
+    const to = await app.queues.passwords.run(request, () => hashPassword(newPassword))
+    const user = await changePassword(app.sql, app.outbox, { id, from: account.password, to })
     if (!user) refusePassword(request)
     audit(request, 'password-changed', { user: id, by: 'password' })
     return { message: 'Password changed successfully', token: app.issueToken(user) }
@@ -128,9 +127,8 @@ const me: FastifyPluginAsyncTypebox = async app => {
 
   /** Returns the account of the request. Throws a 401 if it was deleted, and a 503 if the password queue is full. */
   async function findOwnAccount (request: FastifyRequest) {
-    const { network, user } = request
-    assertNotBusy({ network })
-    const account = await findAccount(app.sql, user.id)
+    app.queues.passwords.assertNotFull(request)
+    const account = await findAccount(app.sql, request.user.id)
     if (!account) throw new HttpError(401, 'Unauthorized')
     return account
   }
@@ -139,7 +137,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
   async function assertPassword (request: FastifyRequest, { email, password }: Account, given: string) {
     const failures = failedSignIns(email, request.network, SIGN_IN_ATTEMPTS)
     const verified = await limitFailures(app.sql, [failures], windowSeconds, () =>
-      verifyPassword(password, given, request))
+      app.queues.passwords.run(request, () => verifyPassword(password, given)))
     if (!verified) refusePassword(request)
   }
 }

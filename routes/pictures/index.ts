@@ -13,7 +13,8 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.read,
     // Its header below does not depend on the origin.
     config: { failure: 'Error fetching picture', cache: 'public', cacheControl: CACHE_CONTROL, cors: false },
-  }, async ({ params: { id }, query }, reply) => {
+  }, async (request, reply) => {
+    const { params: { id }, query } = request
     reply.headers({
       // Any app may read a picture, so a browser keeps a single copy, with or without the attribute `crossorigin`.
       'access-control-allow-origin': '*',
@@ -25,7 +26,7 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
       if (await reply.sendCached(smallPictureQuery, id)) return
       throw new HttpError(404, 'Picture not found')
     }
-    const bytes = await reply.admitList(sql => findLargePicture(sql, id))
+    const bytes = await app.queues.lists.run(request, () => findLargePicture(app.sql, id))
     if (!bytes) throw new HttpError(404, 'Picture not found')
     reply.headers({ 'content-type': WEBP, 'cache-control': CACHE_CONTROL })
     return reply.send(bytes)

@@ -3,7 +3,8 @@ import { setImmediate } from 'node:timers/promises'
 
 import fc from 'fast-check'
 
-import { FairQueue, type Task } from '#lib/fair-queue.js'
+import { FairQueue } from '#lib/fair-queue.js'
+import { clientIn } from '../clients.ts'
 import t, { type Test } from '../suite.ts'
 
 const now = performance.now.bind(performance)
@@ -32,7 +33,7 @@ function start (t: Test) {
       begun.push(name)
       ends.push(resolve)
     })
-    return queue.run({ network: key }, work, () => !gone.has(name)).then(
+    return queue.run(clientIn(key, () => !gone.has(name)), work).then(
       () => { outcomes[name] = 'done' }, error => { outcomes[name] = (error as Error).message })
   }
 
@@ -87,27 +88,27 @@ t.test('A single key can use the whole queue', async t => {
   const { queue, outcomes, add, runAll } = start(t)
   const all = Array.from({ length: 9 }, (_, n) => add('a', `a${n}`))
   t.equal(queue.waiting, 6)
-  t.throws(() => queue.assertNotFull({ network: 'a' }), { message: 'refused' })
+  t.throws(() => queue.assertNotFull(clientIn('a')), { message: 'refused' })
   await runAll()
   await Promise.all(all)
   t.strictSame(Object.values(outcomes).filter(outcome => outcome === 'done').length, 7)
   t.match(outcomes, { a6: 'done', a7: 'refused', a8: 'refused' })
-  queue.assertNotFull({ network: 'a' })
+  queue.assertNotFull(clientIn('a'))
 })
 
 t.test('When the queue is full, the newest task of the key with the most gives way to other keys', async t => {
   const { queue, begun, outcomes, add, runAll } = start(t)
   const all = Array.from({ length: 7 }, (_, n) => add('a', `a${n}`))
-  queue.assertNotFull({ network: 'b' })
+  queue.assertNotFull(clientIn('b'))
   all.push(...['b1', 'c1', 'b2', 'c2'].map(name => add(name[0]!, name)))
   await setImmediate()
   t.strictSame(outcomes, { a6: 'refused', a5: 'refused', a4: 'refused', a3: 'refused' })
   t.equal(queue.waiting, 6)
-  for (const network of ['a', 'b', 'c']) t.throws(() => queue.assertNotFull({ network }), `${network} has its share`)
+  for (const network of 'abc') t.throws(() => queue.assertNotFull(clientIn(network)), `${network} has its share`)
   all.push(add('d', 'd1'))
   await setImmediate()
   t.match(outcomes, { a2: 'refused' }, 'among equals, the one whose turn is next')
-  t.throws(() => queue.assertNotFull({ network: 'd' }), 'no network has two more than it')
+  t.throws(() => queue.assertNotFull(clientIn('d')), 'no network has two more than it')
   await runAll()
   await Promise.all(all)
   t.strictSame(begun, ['a0', 'a1', 'b1', 'c1', 'd1', 'b2', 'c2'])
@@ -128,7 +129,7 @@ t.test('A task that is no longer wanted never runs, and frees its place', async 
   const { queue, begun, outcomes, gone, add, runAll } = start(t)
   const all = ['a1', 'a2', 'a3', 'b1', 'c1'].map(name => add(name[0]!, name))
   gone.add('a2').add('b1')
-  queue.dropUnwanted()
+  queue.check()
   t.equal(queue.waiting, 2)
   gone.add('c1')
   await runAll()
@@ -140,7 +141,7 @@ t.test('A task that is no longer wanted never runs, and frees its place', async 
 t.test('A task that fails frees its place', async t => {
   const { queue } = start(t)
   const work = async () => { throw new Error('of the work') }
-  await t.rejects(queue.run({ network: 'a' }, work), { message: 'of the work' })
+  await t.rejects(queue.run(clientIn('a'), work), { message: 'of the work' })
   t.strictSame([queue.running, queue.waiting], [0, 0])
 })
 
@@ -148,7 +149,7 @@ t.test('A key keeps all places alone, and half of them while others wait', async
   const queue = new FairQueue({ concurrency: 4, maxLength: 9, createError: () => new Error('refused') })
   const ends: (() => void)[] = []
   const begun: string[] = []
-  const add = (network: string) => queue.run({ network }, () => new Promise<void>(resolve => {
+  const add = (network: string) => queue.run(clientIn(network), () => new Promise<void>(resolve => {
     begun.push(network)
     ends.push(resolve)
   }))
@@ -172,11 +173,11 @@ t.test('A key keeps all places alone, and half of them while others wait', async
 t.test('A network leaves half of the places free until the last other one has been away for a second', async t => {
   const later = stopClock(t)
   const createError = () => new Error('refused')
-  const queue = new FairQueue({ concurrency: 4, maxLength: 9, presentMs: 1000, createError })
+  const queue = new FairQueue({ concurrency: 4, maxLength: 9, createError })
   const ends: Record<string, (() => void)[]> = { a: [], b: [] }
   const begun: string[] = []
   const add = async (network: string) => {
-    queue.run({ network }, () => new Promise<void>(resolve => {
+    queue.run(clientIn(network), () => new Promise<void>(resolve => {
       begun.push(network)
       ends[network]!.push(resolve)
     }))
@@ -197,7 +198,7 @@ t.test('A network leaves half of the places free until the last other one has be
   t.equal(begun.join(''), 'baaba')
   t.equal(queue.waiting, 1)
   later(1)
-  queue.beginNext()
+  queue.check()
   await setImmediate()
   t.strictSame([begun.join(''), queue.waiting], ['baabaa', 0], 'the place is free after the second')
   for (const network of 'aaa') await finish(network)
@@ -207,10 +208,10 @@ t.test('A task of several places waits until they are free, and smaller tasks do
   const queue = new FairQueue({ concurrency: 8, maxLength: 99, createError: () => new Error('refused') })
   const ends: (() => void)[] = []
   const begun: string[] = []
-  const add = (name: string, places: number) => queue.run({ network: name[0]! }, () => new Promise<void>(resolve => {
+  const add = (name: string, places: number) => queue.run(clientIn(name[0]!), () => new Promise<void>(resolve => {
     begun.push(name)
     ends.push(resolve)
-  }), undefined, places)
+  }), places)
   const finish = async () => {
     ends.shift()!()
     await setImmediate()
@@ -233,24 +234,24 @@ t.test('A task of several places waits until they are free, and smaller tasks do
 
 t.test('Clients that join waiting work share one entry, which begins when the first network may begin', async t => {
   const { queue, begun, outcomes, add, runAll, gone, later } = start(t)
-  const read = { run: async () => { begun.push('list') }, isWanted: () => !gone.has('list') }
+  const read = async () => { begun.push('list') }
+  const from = (network: string) => [clientIn(network, () => !gone.has('list'))]
   for (const name of ['a1', 'a2', 'a3', 'b1', 'c1']) add(name[0]!, name)
-  const reading = queue.runShared({ network: 'a' }, read)
-  queue.join({ network: 'b' }, read)
+  const reading = queue.runShared(from('a'), read)
+  queue.join(from('b'), read)
   t.equal(queue.waiting, 5, 'one entry')
   later(1)
-  queue.join({ network: 'd' }, read)
-  queue.join({ network: 'd' }, read)
-  queue.join({ network: 'a' }, { ...read })
+  t.equal(queue.join([...from('d'), ...from('d')], read), true)
+  t.equal(queue.join(from('a'), async () => {}), false, 'other work')
   await runAll()
   await reading
   t.strictSame(begun, ['a1', 'b1', 'c1', 'list', 'a2', 'a3'])
 
   add('a', 'a4')
-  const alone = queue.runShared({ network: 'e' }, read)
-  queue.join({ network: 'f' }, read)
+  const alone = queue.runShared(from('e'), read)
+  queue.join(from('f'), read)
   gone.add('list')
-  queue.dropUnwanted()
+  queue.check()
   await t.rejects(alone, { message: 'refused' })
   await runAll()
   t.equal(outcomes.a4, 'done')
@@ -258,10 +259,9 @@ t.test('Clients that join waiting work share one entry, which begins when the fi
 
 t.test('A refusal concerns one network: an entry that others have joined stays', async t => {
   const { queue, begun, outcomes, add, runAll, later } = start(t)
-  const read = { run: async () => { begun.push('list') }, isWanted: () => true }
+  const read = async () => { begun.push('list') }
   for (const name of ['a1', 'a2', 'a3', 'a4', 'a5', 'a6']) add('a', name)
-  const reading = queue.runShared({ network: 'a' }, read)
-  queue.join({ network: 'b' }, read)
+  const reading = queue.runShared([clientIn('a'), clientIn('b')], read)
   add('c', 'c1')
   await setImmediate()
   t.match(outcomes, { a6: 'refused' })
@@ -287,22 +287,19 @@ t.test('Whatever networks do, all that is wanted runs once, within the limits, o
       const queue = new FairQueue({ concurrency, maxLength, createError: () => new Error('refused') })
       const running = new Map<number, { places: number, end: () => void }>()
       const outcomes: string[] = []
-      const tasks: Task[] = []
+      const tasks: (() => Promise<void>)[] = []
       const gone = new Set<number>()
       for (const { does, ...rest } of steps) {
         const { network = '', pick = 0 } = rest as { network?: string, pick?: number }
         const name = tasks.length
         if (does === 'add') {
           const places = 1 + pick % concurrency
-          const task = {
-            run: () => new Promise<void>(resolve => {
-              strictEqual(outcomes[name], undefined)
-              running.set(name, { places, end: resolve })
-            }),
-            isWanted: () => !gone.has(name),
-          }
+          const task = () => new Promise<void>(resolve => {
+            strictEqual(outcomes[name], undefined)
+            running.set(name, { places, end: resolve })
+          })
           tasks.push(task)
-          queue.runShared({ network }, task, places).then(
+          queue.runShared([clientIn(network, () => !gone.has(name))], task, places).then(
             () => { outcomes[name] = 'done' }, () => { outcomes[name] = 'refused' })
         } else if (does === 'finish' && running.size > 0) {
           const [done, { end }] = [...running][pick % running.size]!
@@ -310,12 +307,12 @@ t.test('Whatever networks do, all that is wanted runs once, within the limits, o
           end()
         } else if (does === 'later') {
           later(pick)
-          queue.beginNext()
+          queue.check()
         } else if (does === 'join' && name > 0) {
-          queue.join({ network }, tasks[pick % name]!)
+          queue.join([clientIn(network, () => !gone.has(pick % name))], tasks[pick % name]!)
         } else if (does === 'drop' && name > 0) {
           gone.add(pick % name)
-          queue.dropUnwanted()
+          queue.check()
         }
         await setImmediate()
         const places = [...running.values()].reduce((sum, { places }) => sum + places, 0)

@@ -10,6 +10,7 @@ import postgres from 'postgres'
 
 import type { Sql } from '#lib/database/client.js'
 import { createLogger } from '#lib/http/logger.js'
+import { clientIn } from '../clients.ts'
 import { makeProxy } from '../postgres-server.ts'
 import {
   build as buildService, buildWithRoutes, createDatabase, inject, MAIL, make, nameOf, person,
@@ -99,7 +100,7 @@ t.test('When MAX_REQUESTS operations wait, the network with the most gives up on
 function fillLists ({ queues: { lists } }: FastifyInstance) {
   let end!: () => void
   const ended = new Promise<void>(resolve => { end = resolve })
-  for (let n = 0; lists.waiting === 0; n++) lists.run({ network: `of list ${n}` }, () => ended)
+  for (let n = 0; lists.waiting === 0; n++) lists.run(clientIn(`of list ${n}`), () => ended)
   return end
 }
 
@@ -345,7 +346,7 @@ t.test('It also covers the wait for a shared snapshot', async t => {
 t.test('A place that was reserved for another network is used when its second is over', async t => {
   const { lists } = app.queues
   const ends: (() => void)[] = []
-  const run = (network: string) => lists.run({ network }, () => new Promise<void>(resolve => ends.push(resolve)))
+  const run = (network: string) => lists.run(clientIn(network), () => new Promise<void>(resolve => ends.push(resolve)))
   const rival = run('192.0.2.1')
   ends.shift()!()
   await rival

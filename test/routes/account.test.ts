@@ -659,8 +659,9 @@ t.test('New passwords of a /48 share a turn in the queue', async t => {
   let release!: (hash: string) => void
   const released = new Promise<string>(resolve => { release = resolve })
   t.intercept(argon2, 'hash', { value: () => released })
+  const client = { network: '2001:db8:0::/48', isWanted: () => true }
   const flood = Array.from({ length: 310 }, () =>
-    hashPassword(PASSWORD, { network: '2001:db8:0::/48' }).catch(() => {}))
+    app.queues.passwords.run(client, () => hashPassword(PASSWORD)).catch(() => {}))
   const ada = await newPerson()
   const from = (remoteAddress: string) => [
     reset('x', NEW, { via: app, remoteAddress }),

@@ -10,6 +10,7 @@ import sharp from 'sharp'
 
 import { createLogger } from '#lib/http/logger.js'
 import { assertResponse } from '../assertions.ts'
+import { clientIn } from '../clients.ts'
 import { bearer, build, inject, insert, make, person, type Person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
@@ -364,7 +365,7 @@ t.test('URLs begin with PUBLIC_URL, or in development with the host of the reque
 
 t.test('Twenty photos that are uploaded at once are stored', async t => {
   // Converting large photos takes this time.
-  const conversion = app.queues.pictures.run({ network: '192.0.2.1' }, () => sleep(2500))
+  const conversion = app.queues.pictures.run(clientIn('192.0.2.1'), () => sleep(2500))
   const photo = await halves().jpeg().toBuffer()
   const people = await Promise.all(Array.from({ length: 20 }, () => person(app)))
   const responses = await Promise.all(people.map(({ token }) => upload(token, photo)))
@@ -404,7 +405,7 @@ t.test('An upload that waits is dropped when its client has gone', async t => {
   const { token } = await person(service)
   const pictures = service.queues.pictures
   let release = () => {}
-  const conversion = pictures.run({ network: '192.0.2.1' }, () => new Promise<void>(resolve => { release = resolve }))
+  const conversion = pictures.run(clientIn('192.0.2.1'), () => new Promise<void>(resolve => { release = resolve }))
   const jpeg = await halves().jpeg().toBuffer()
   const sockets = await send(service, token, [jpeg, jpeg])
   const { port } = service.server.address() as { port: number }
@@ -452,7 +453,7 @@ t.test('A stop does not wait for uploads that wait', async t => {
   const { token } = await person(service)
   const pictures = service.queues.pictures
   let release = () => {}
-  const conversion = pictures.run({ network: '192.0.2.1' }, () => new Promise<void>(resolve => { release = resolve }))
+  const conversion = pictures.run(clientIn('192.0.2.1'), () => new Promise<void>(resolve => { release = resolve }))
   const sockets = await send(service, token, Array(6).fill(await halves().jpeg().toBuffer()))
   while (pictures.waiting < 6) await sleep(5)
   const closed = service.close()

@@ -4,7 +4,6 @@ import type { Test } from 'tap'
 import * as accounts from '#lib/accounts/accounts.js'
 import { PLANNING, type Sql } from '#lib/database/client.js'
 import type { CachedQuery } from '#lib/cache/index.js'
-import { unlimitedCaller } from '#lib/cache/caller.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import { createAccountLink } from '#lib/email/account-links.js'
 import * as revokedTokens from '#lib/auth/revoked-tokens.js'
@@ -21,6 +20,7 @@ import * as me from '#routes/me/queries.js'
 import * as calendar from '#routes/me/calendar/queries.js'
 import * as ownSeats from '#routes/me/seats/queries.js'
 import * as ownPictures from '#routes/me/pictures/queries.js'
+import { clientIn } from '../clients.ts'
 import { bearer, build, createDatabase, inject, MAIL, testConfig } from '../helper.ts'
 import { createWorld, OPERATIONS, pathWith, roleFor } from '../operations.ts'
 import t from '../suite.ts'
@@ -133,7 +133,7 @@ const outbox = {
 
 /** Runs a cached query. The cache is too small for any entry. */
 const cache = createSnapshotCache({ sql, shortSql: sql, maxBytes: 1 })
-const read = (query: CachedQuery<any>) => cache.get('', () => query, unlimitedCaller())
+const read = (query: CachedQuery<any>) => cache.get('', () => query, [clientIn('')])
 
 /** Statements that read or write single rows, or one page, and that no operation in test/operations.ts sends. */
 const others: Record<string, () => Promise<unknown>> = {

@@ -5,7 +5,7 @@ import argon2 from 'argon2'
 import type { FastifyInstance } from 'fastify'
 
 import { consume } from '#lib/auth/rate-limits.js'
-import { hashingStats, hashPassword } from '#lib/auth/passwords.js'
+import { hashPassword } from '#lib/auth/passwords.js'
 import { assertResponse } from '../assertions.ts'
 import { HASH, PASSWORD } from '../fixtures.ts'
 import { build, createDatabase, MAIL, person, untilBlocked } from '../helper.ts'
@@ -219,9 +219,11 @@ t.test('A sign-in has to wait if others reach the limit during it', async t => {
     let release!: (hash: string) => void
     const released = new Promise<string>(resolve => { release = resolve })
     const restore = t.intercept(argon2, 'hash', { value: () => released }).restore
-    const queue = Array.from({ length: 30 }, () => hashPassword(PASSWORD))
+    const client = { network: '192.0.2.1', isWanted: () => true }
+    const { passwords } = app.queues
+    const queue = Array.from({ length: 30 }, () => passwords.run(client, () => hashPassword(PASSWORD)))
     const response = signIn(email, password)
-    while (hashingStats().waiting + hashingStats().running < 31) await sleep(1)
+    while (passwords.waiting + passwords.running < 31) await sleep(1)
     await addFailures(email)
     release(HASH)
     waits(t, await response, FAILURES)

@@ -16,7 +16,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error exporting data', admission: 'reads' },
   }, async (request, reply: FastifyReply) => {
     const data = await readPersonalData(
-      read => reply.admitList(read), request.user.id, picturesUrl(app.config, request)
+      read => app.queues.lists.run(request, () => read(app.sql)), request.user.id, picturesUrl(app.config, request)
     )
     if (!data) throw new HttpError(401, 'Unauthorized')
     reply.headers({

@@ -32,7 +32,7 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
       const { body } = request
       const baseUrl = knownPicturesUrl(app.config, request)
       if (!(body instanceof Buffer)) throw new HttpError(400, NOT_A_PICTURE)
-      const picture = await app.storePicture(reply, body)
+      const picture = await app.storePicture(request, body)
       reply.code(201)
       return { picture: { ...picture, url: baseUrl + picture.id } }
     })

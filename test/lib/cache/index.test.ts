@@ -1,14 +1,14 @@
 // The cache as a plugin by itself. Uses its own server: commits of other tests would invalidate entries.
-import { EventEmitter, once } from 'node:events'
+import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
 import Fastify from 'fastify'
 import postgres, { type Sql } from 'postgres'
 
-import snapshotCache, {
-  type CacheOptions, type CachedQuery, type Caller, type SharedRead, unlimitedCaller,
-} from '#lib/cache/index.js'
+import snapshotCache, { type CacheOptions, type CachedQuery } from '#lib/cache/index.js'
+import { FairQueue } from '#lib/fair-queue.js'
+import { clientIn } from '../../clients.ts'
 import { PostgresServer } from '../../postgres-server.ts'
 import t, { type Test } from '../../suite.ts'
 
@@ -29,10 +29,17 @@ const countQuery = (sql: Sql, author: string | undefined): CachedQuery<{ count: 
   fields: sql`SELECT count(*)::int FROM notes WHERE author = ${author ?? null}`,
 })
 
-/** Makes replies callers that differ from unlimited callers. */
-const callersThat = (changes: Partial<Caller>): Partial<CacheOptions> => ({
-  callerOf: reply => Object.assign(unlimitedCaller(reply), changes),
-})
+/** Queues for one read at a time. `fill` takes the place of lists until the returned function is called. */
+function startQueues (maxLength = 9) {
+  const create = () => new FairQueue({ concurrency: 1, maxLength, createError: () => new Error('There is no room') })
+  const queues = { lists: create(), operations: create() }
+  function fill () {
+    let end!: () => void
+    queues.lists.run(clientIn('other'), () => new Promise<void>(resolve => { end = resolve }))
+    return end
+  }
+  return { queues, fill }
+}
 
 interface Request {
   Querystring: { author?: string }
@@ -109,91 +116,72 @@ t.test('The handler responds if a query has no row', async t => {
 })
 
 t.test('The read of a list waits for its turn, which may be refused, while hits are served', async t => {
-  let isFull = false
-  const app = await start(t, callersThat({
-    async admit (read) {
-      if (isFull) throw new Error('There is no room')
-      return read.run()
-    },
-  }))
+  const { queues, fill } = startQueues(0)
+  const app = await start(t, { queues })
   t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
-  isFull = true
+  const end = fill()
   t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
   t.match((await app.inject('/notes?author=grace')).json(), { message: 'There is no room' })
+  end()
 })
 
 t.test('Requests that wait for the turn of a read share it', async t => {
-  let begin = () => {}
-  const isTurn = new Promise<void>(resolve => { begin = resolve })
-  const waiting: SharedRead<unknown>[] = []
-  const app = await start(t, callersThat({
-    admit (read) {
-      waiting.push(read)
-      return isTurn.then(() => read.run())
-    },
-    join: read => waiting.push(read),
-  }))
+  const { queues, fill } = startQueues()
+  const app = await start(t, { queues })
+  const end = fill()
   const early = app.inject('/notes?author=ada')
-  while (waiting.length < 1) await sleep(5)
+  while (queues.lists.waiting < 1) await sleep(5)
   await sql`INSERT INTO notes VALUES ('ada', 'two')`
   const late = app.inject('/notes?author=ada')
-  while (waiting.length < 2) await sleep(5)
-  t.equal(waiting[0], waiting[1])
-  t.ok(waiting[0]!.isList)
-  begin()
+  await sleep(50)
+  t.equal(queues.lists.waiting, 1)
+  end()
   for (const response of [await early, await late]) {
     t.strictSame(response.json(), { notes: [{ text: 'one' }, { text: 'two' }] })
   }
   t.equal(app.cache.counts.misses, 1)
 })
 
-t.test('A body is accounted for while it is read, and before it is sent', async t => {
+t.test('The size of a body is told while it is read, and at its end', async t => {
   const told: number[] = []
-  const bodies = new Set<object>()
-  const app = await start(t, callersThat({
-    hold (body) {
-      told.push(body.length)
-      bodies.add(body)
+  const app = await start(t, {
+    assertSize (bytes) {
+      told.push(bytes)
+      if (bytes > 20_000) throw new Error('The body is too large')
     },
-  }))
+  })
   await sql`INSERT INTO notes SELECT 'ada', repeat('x', 1000) FROM generate_series(1, 10)`
-  const [{ body }] = await Promise.all([app.inject('/notes?author=ada'), app.inject('/notes?author=ada')])
+  const { body } = await app.inject('/notes?author=ada')
   const lengthOf = (items: object[]) => items.map(item => JSON.stringify(item)).join('').length
   const { notes } = JSON.parse(body)
-  const [first, all] = [lengthOf(notes.slice(0, 6)), lengthOf(notes)]
-  t.strictSame(told, [0, 0, first, first, all, all, body.length, body.length])
-  t.equal(bodies.size, 2, 'both hold the same')
+  t.strictSame(told, [0, lengthOf(notes.slice(0, 6)), lengthOf(notes), body.length])
+  await sql`INSERT INTO notes SELECT 'ada', repeat('x', 1000) FROM generate_series(1, 50)`
+  t.match((await app.inject('/notes?author=ada')).json(), { message: 'The body is too large' })
+  t.ok(told.at(-1)! < 30_000, 'it is not read to its end')
 })
 
 t.test('A read that no client waits for any more is abandoned', async t => {
   const errors: string[] = []
   const ended: string[] = []
-  const turn = new EventEmitter()
-  const app = await start(t, callersThat({
-    async admit (read) {
-      turn.emit('wait')
-      await once(turn, 'begin')
-      return read.run()
-    },
-  }))
+  const { queues, fill } = startQueues()
+  const app = await start(t, { queues })
+  const end = fill()
   app.addHook('onError', async (_request, _reply, { message }) => { errors.push(message) })
   app.addHook('onSend', async ({ url }) => { ended.push(url) })
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
   const accepted = once(app.server, 'connection')
-  const waits = once(turn, 'wait')
   const socket = connect(port, '127.0.0.1')
   socket.write('GET /notes?author=ada HTTP/1.1\r\nHost: a\r\n\r\n')
   const [connection] = await accepted
-  await waits
+  while (queues.lists.waiting < 1) await sleep(5)
   const closed = once(connection, 'close')
   socket.destroy()
   await closed
-  turn.emit('begin')
+  end()
   while (ended.length === 0) await sleep(5)
-  t.strictSame([app.cache.counts.misses, app.cache.bytes(), errors], [1, 0, []])
+  t.strictSame([app.cache.counts.misses, app.cache.bytes(), errors], [0, 0, []])
   t.equal(ended.length, 1, 'its request has ended')
-  turn.on('wait', () => setImmediate().then(() => turn.emit('begin')))
   t.equal((await app.inject('/notes?author=ada')).statusCode, 200)
 })
 

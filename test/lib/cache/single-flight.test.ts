@@ -2,13 +2,16 @@ import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-import { type SharedRead, unlimitedCaller } from '#lib/cache/caller.js'
 import { type Read, singleFlight } from '#lib/cache/single-flight.js'
 import { FairQueue } from '#lib/fair-queue.js'
+import { clientIn } from '../../clients.ts'
 import t from '../../suite.ts'
 
-const ALONE = unlimitedCaller()
-const list = <T>(run: Read<T>['run']) => (): Read<T> => ({ isList: true, run })
+const ALONE = [clientIn('alone')]
+const createQueue = (concurrency: number, maxLength: number) =>
+  new FairQueue({ concurrency, maxLength, createError: () => new Error('refused') })
+const unlimited = createQueue(Infinity, Infinity)
+const list = <T>(run: Read<T>['run'], queue = unlimited) => (): Read<T> => ({ queue, run })
 
 /** Starts reads that end when `finish` is called, in the order in which they began. */
 function startReads () {
@@ -42,24 +45,6 @@ t.test('Calls before a read begins share it', async t => {
   t.equal(begun.length, 2, 'the result is not cached')
   begun[1]!.end('second')
   t.equal(await later, 'second')
-})
-
-t.test('A caller without limits shares a read that waits for admission', async t => {
-  const share = singleFlight<string>()
-  let open = () => {}
-  const opened = new Promise<void>(resolve => { open = resolve })
-  const late = {
-    ...ALONE,
-    async admit<T> (read: SharedRead<T>) {
-      await opened
-      return read.run()
-    },
-  }
-  const first = share('a', list(async () => 'one'), late)
-  await settle()
-  const second = share('a', list(async () => 'two'), ALONE)
-  open()
-  t.strictSame(await Promise.all([first, second]), ['one', 'one'])
 })
 
 t.test('Calls during a read share the next one', async t => {
@@ -135,20 +120,20 @@ t.test('A caller with a snapshot joins a running read that began with the same s
 t.test('A caller does not join a read that no client waits for any more', async t => {
   const share = singleFlight<string>()
   let isWanted = true
-  const client = { ...ALONE, isWanted: () => isWanted }
+  const client = clientIn('gone', () => isWanted)
   let fetch!: () => void
   let drop!: () => void
   const fetched = new Promise<void>(resolve => { fetch = resolve })
   const dropped = new Promise<void>(resolve => { drop = resolve })
-  const abandoned = share('a', list(async addBytes => {
+  const abandoned = share('a', list(async assertWanted => {
     await fetched
     try {
-      addBytes(1)
+      assertWanted()
     } finally {
       await dropped
     }
     return 'first'
-  }), client, 'v1')
+  }), [client], 'v1')
   await settle()
   isWanted = false
   fetch()
@@ -192,7 +177,7 @@ t.test('A read that throws synchronously does not block the key', async t => {
 
 /** Shares reads that take turns by network, one at a time. They end, one after the other, when `finish` is called. */
 function startTurns (maxLength: number) {
-  const queue = new FairQueue({ concurrency: 1, maxLength, maxWaitMs: 60_000, createError: () => new Error('refused') })
+  const queue = createQueue(1, maxLength)
   const share = singleFlight<string>()
   const begun: string[] = []
   let finish = () => {}
@@ -202,12 +187,7 @@ function startTurns (maxLength: number) {
     read: (network: string, key: string, isWanted = true) => share(key, list(() => new Promise(resolve => {
       begun.push(key)
       finish = () => resolve(key)
-    })), {
-      isWanted: () => isWanted,
-      admit: read => queue.runShared({ network }, read),
-      join: read => queue.join({ network }, read),
-      hold () {},
-    }),
+    }), queue), [clientIn(network, () => isWanted)]),
     async finish () {
       finish()
       await settle()
@@ -243,7 +223,7 @@ t.test('All callers of a read are one entry of the queue, which they leave toget
   const gone = read('gone', 'other', false)
   await settle()
   t.equal(queue.waiting, 2)
-  queue.dropUnwanted()
+  queue.check()
   await t.rejects(gone, { message: 'refused' }, 'no caller of it waits')
   await finish()
   many.push(read('late', 'list'))

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import postgres from 'postgres'
 
+import { clientIn } from '../../clients.ts'
 import type { CachedQuery } from '#lib/cache/index.js'
-import { unlimitedCaller } from '#lib/cache/caller.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import type { Sql } from '#lib/database/client.js'
 import { makeProxy, PostgresServer } from '../../postgres-server.ts'
@@ -56,7 +56,7 @@ const notAgain = () => { throw new Error('read again') }
 /** A cache with its own connections, like an instance of the service. */
 function start (t: Test, { maxBytes = ROOMY, sql = connect(t, 4), shortSql = connect(t, 1) } = {}) {
   const cache = createSnapshotCache({ sql, shortSql, maxBytes })
-  const get = (name: string, query: (sql: Sql) => CachedQuery<any>) => cache.get(name, query, unlimitedCaller())
+  const get = (name: string, query: (sql: Sql) => CachedQuery<any>) => cache.get(name, query, [clientIn('')])
   const instance = { reads: 0, get, readSnapshot: cache.readSnapshot, ask, value }
   return instance
 

@@ -22,8 +22,8 @@ function start () {
         socket.emit('close')
       },
     })
-    memory.open(socket as unknown as Socket, { network })
-    const begin = (announced = 0) => memory.begin(socket as unknown as Socket, { network }, announced)
+    memory.open(socket as unknown as Socket, network)
+    const begin = () => memory.begin(socket as unknown as Socket, network)
     return Object.assign(socket, { begin })
   }
   return { memory, open }
@@ -78,27 +78,13 @@ t.test('Requests without a response have weight, and of equal connections the ne
 t.test('Bytes of requests that have ended do not count', async t => {
   const { memory, open } = start()
   const [done, open1] = [open('a', 'done'), open('b', 'open')]
-  const { end } = done.begin()
+  const end = done.begin()
   done.bytesRead = 9 * MB
   end()
   open1.begin()
   open1.bytesRead = MB
   memory.enforce({ heap: 200 * MB, resident: 0 })
   t.equal(closed([done, open1]), 'open')
-})
-
-t.test('Announced bodies count until the response', async t => {
-  const { memory, open } = start()
-  const [a, b] = [open('a', 'a1'), open('b', 'b1')]
-  const first = a.begin(3 * MB)
-  b.begin(2 * MB)
-  t.equal(memory.isFullFor({ network: 'a' }, 4 * MB), true)
-  t.equal(memory.isFullFor({ network: 'b' }, 4 * MB), false, 'a announces more')
-  t.equal(memory.isFullFor({ network: 'a' }, 6 * MB), false)
-  first.forgetBody()
-  t.equal(memory.isFullFor({ network: 'b' }, MB), true)
-  first.end()
-  t.equal(memory.isFullFor({ network: 'a' }, 0), false)
 })
 
 t.test('The memory is that of the control group, or twice the largest heap', async t => {

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
+import { FairQueue } from '#lib/fair-queue.js'
 import { LiveLists } from '#lib/live/live-lists.js'
+import { clientIn } from '../../clients.ts'
 import t from '../../suite.ts'
 
 /** Lists of a database that a test changes: a number per list, which is its entity tag. */
@@ -21,6 +23,7 @@ function start (length = 100) {
     /** Resolves the read of `/slow`. */
     finish: () => {},
   }
+  const queue = new FairQueue({ concurrency: 2, maxLength: 100, createError: () => new Error('refused') })
   const live = new LiveLists({
     async readSnapshot () {
       database.questions++
@@ -36,11 +39,10 @@ function start (length = 100) {
       if (url === '/slow' && snapshot > 0) await new Promise<void>(resolve => { database.finish = resolve })
       return { etag, length }
     },
-    join () {},
-  }, { maxListeners: 4000, isClosing: () => database.isClosing })
+  }, { queue, maxListeners: 4000, isClosing: () => database.isClosing })
   const open = (...urls: string[]) => openFrom('192.0.2.1', ...urls)
   const openFrom = (network: string, ...urls: string[]) => {
-    const stream = live.open(network, urls.map(url => ({ url, base: null })), '', () => 0)!
+    const stream = live.open(clientIn(network), urls.map(url => ({ url, base: null })), '', () => 0)!
     t.teardown(() => stream.destroy())
     const client = { stream, text: '' }
     stream.on('data', text => { client.text += text })

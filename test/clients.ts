@@ -1,0 +1,2 @@
+/** Returns a client of queues in this network. */
+export const clientIn = (network: string, isWanted = () => true) => ({ network, isWanted })
