@@ -24,7 +24,7 @@ export interface MailServer {
   url: string
   port: number
   emails: { to: string[], raw: string }[]
-  /** How often each Message-ID has arrived. */
+  /** How often each email has arrived, by the id at the start of its Message-ID. */
   counts (): Map<string, number>
   parse (n: number): Promise<Email>
   /** Sets the fault of each connection that is made from now on. */
@@ -86,7 +86,10 @@ export async function startMailServer (t: Teardown, options: SMTPServerOptions =
     emails,
     counts () {
       const counts = new Map<string, number>()
-      for (const { raw } of emails) counts.set(messageIdOf(raw), (counts.get(messageIdOf(raw)) ?? 0) + 1)
+      for (const { raw } of emails) {
+        const [id] = messageIdOf(raw).split('.') as [string]
+        counts.set(id, (counts.get(id) ?? 0) + 1)
+      }
       return counts
     },
     parse: n => PostalMime.parse(emails[n]!.raw),

@@ -124,15 +124,16 @@ export const lockEvents = (transaction: TransactionSql, events: PendingQuery<Row
 export interface Lines {
   /** The first person of each event who waits, as the row of `firstWaiting`. */
   waiting: { event: string, since: string, id: string }[]
-  /** The ids of the events that are over. */
-  over: string[]
+  /** The events that are over, with their ends. */
+  over: { id: string, until: string }[]
 }
 
 /** Locks events, and returns their lines. Changes at the same time follow one another. */
 export async function lockLines (transaction: TransactionSql, events: PendingQuery<Row[]>): Promise<Lines> {
   await lockEvents(transaction, events)
-  const over = await transaction<{ id: string }[]>`
-    SELECT id FROM events ${withDetails(transaction)} WHERE id IN (${events}) AND ${runsUntil(transaction)} <= now()
+  const over = await transaction<Lines['over']>`
+    SELECT id, ${runsUntil(transaction)}::text AS until FROM events ${withDetails(transaction)}
+    WHERE id IN (${events}) AND ${runsUntil(transaction)} <= now()
   `
   const waiting = await transaction<Lines['waiting']>`
     SELECT events.id AS event, first.since::text AS since, first.id
@@ -140,14 +141,14 @@ export async function lockLines (transaction: TransactionSql, events: PendingQue
       CROSS JOIN LATERAL (${firstWaiting(transaction, transaction`events.id`)}) AS first
     WHERE events.id IN (${events}) AND capacity IS NOT NULL
   `
-  return { waiting, over: over.map(({ id }) => id) }
+  return { waiting, over }
 }
 
 /**
  * SQL query: who waited in these lines and has a seat now, with the columns `event_id` and `user_ids`. Events that are
  * over are left out.
  */
-export const newSeats = (sql: Sql | TransactionSql, { waiting }: Lines) => sql`
+export const newSeats = (sql: Sql | TransactionSql, waiting: Lines['waiting']) => sql`
   SELECT events.id AS event_id, ARRAY(
     SELECT user_id FROM (${seatsOf(sql, sql`events.id`)}) AS seats
     WHERE state = 'seated' AND (seats.since, seats.id) >= (first.since::timestamptz, first.id)

@@ -5,6 +5,8 @@ export interface Delivery {
   status: 'sent' | 'pending' | 'failed'
   /** The cause, without the server's text, because it may contain the address. */
   error?: string
+  /** Whether the email may have arrived although there was no response. */
+  mayHaveArrived?: boolean
   /** Whether the server is unavailable, so that other emails would also fail. */
   isDown?: boolean
 }

@@ -89,9 +89,13 @@ export const dueEmails = (sql: Sql | TransactionSql) => sql`
  */
 export const turnOfEmail = (sql: Sql | TransactionSql) => sql`template, coalesce(network, '')`
 
+/** SQL: the id of the event that an email is about, or null. */
+const eventOf = (sql: Sql | TransactionSql) => sql`coalesce(data #>> '{event,id}', data ->> 'event')`
+
 /**
  * Claims the oldest email of every turn, then the second ones, and so on. If not all of them fit, chance decides, so
- * that nobody is always the last.
+ * that nobody is always the last. Emails to one user about one event follow one another, because an email decides what
+ * is news in the next one.
  */
 export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
   // Updating an email twice in a transaction also locks its user, even if the user stays the same. An erasure locks the
@@ -100,7 +104,15 @@ export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }:
   return await sql<ClaimedEmail[]>`
     WITH due AS (
       SELECT id, bulk, row_number() OVER (PARTITION BY bulk, ${turnOfEmail(sql)} ORDER BY due_at, id) AS turn
-      FROM emails WHERE ${dueEmails(sql)}
+      FROM (
+        SELECT *, row_number() OVER (PARTITION BY user_id, ${eventOf(sql)} ORDER BY due_at, id) AS nth
+        FROM emails WHERE ${dueEmails(sql)}
+      ) AS emails
+      WHERE ${eventOf(sql)} IS NULL OR (nth = 1 AND (user_id, ${eventOf(sql)}) NOT IN (
+        SELECT user_id, ${eventOf(sql)} FROM emails
+        WHERE status = 'pending' AND due_at > now() AND due_at = claimed_at + make_interval(secs => ${LEASE_SECONDS})
+          AND ${eventOf(sql)} IS NOT NULL
+      ))
     ), ordered AS (
       SELECT id, bulk, row_number() OVER (PARTITION BY bulk ORDER BY turn, random()) AS place FROM due
     ), next AS (
@@ -135,19 +147,22 @@ export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outco
       FROM emails JOIN outcomes ON outcomes.id = emails.id AND emails.status = 'pending'
       ORDER BY emails.id FOR UPDATE OF emails
     ), removed AS (
-      DELETE FROM emails USING finished WHERE emails.id = finished.id AND finished.status = 'obsolete'
+      DELETE FROM emails USING finished
+      WHERE emails.id = finished.id AND finished.status = 'obsolete' AND data -> 'announced' IS NULL
     )
     UPDATE emails SET
-      status = finished.status,
+      -- An earlier attempt may have arrived, and told the user something.
+      status = CASE finished.status WHEN 'obsolete' THEN 'sent' ELSE finished.status END,
       error = CASE WHEN finished.status <> 'sent' THEN coalesce(finished.error, emails.error) END,
       data = data || jsonb_strip_nulls(jsonb_build_object('version', version))
-        || CASE WHEN announced IS NULL THEN '{}' ELSE jsonb_build_object('announced', announced) END,
+        || CASE WHEN announced IS NULL THEN '{}'
+          ELSE jsonb_build_object('announced', announced || jsonb_build_object('at', iso8601(now()))) END,
       token_hash = coalesce("tokenHash", token_hash),
       attempts = finished.attempts,
       due_at = coalesce(now() + make_interval(secs => delay), created_at),
       settled_at = CASE WHEN finished.status <> 'pending' THEN now() END
     FROM finished
-    WHERE emails.id = finished.id AND finished.status <> 'obsolete'
+    WHERE emails.id = finished.id AND (finished.status <> 'obsolete' OR data -> 'announced' IS NOT NULL)
   `
 }
 

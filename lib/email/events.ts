@@ -54,7 +54,7 @@ export const lastAnnounced = (
   WHERE user_id = ${userId} AND template IN ('registration', 'seat', 'event-changed', 'event-reminder')
     AND data ->> 'event' = ${eventId}::text
     AND status IN ('pending', 'sent') AND data -> 'announced' IS NOT NULL AND id IS DISTINCT FROM ${but}
-  ORDER BY claimed_at DESC LIMIT 1
+  ORDER BY coalesce(data #>> '{announced,at}', iso8601(claimed_at)) DESC LIMIT 1
 `
 
 /** Returns the event as the user's previous email announced it; `undefined` without one. */

@@ -79,7 +79,7 @@ export function senderOf ({ MAIL_FROM = DEVELOPMENT_FROM, COMMUNITY_NAME }: Conf
   return { name, address, domain: address.split('@')[1]! }
 }
 
-/** Writes an email with a text and an HTML part. Every attempt has the same Message-ID, which contains the id. */
+/** Writes an email with a text and an HTML part. The Message-ID contains `id`. */
 export function buildMessage (id: string, recipient: Recipient, content: Content, config: Config): SendMailOptions {
   const { subject, replyTo, calendar, list } = content
   const { domain, ...from } = senderOf(config)

@@ -1,51 +1,54 @@
-import type { PendingQuery, Row, TransactionSql } from 'postgres'
+import type { TransactionSql } from 'postgres'
 
 import { runsUntil, withDetails } from '../agenda/details.ts'
-import { type Lines, newSeats, seatsOf } from '../agenda/seats.ts'
-import type { Sql } from '../database/client.ts'
+import { comes, type Lines, newSeats, seatsOf } from '../agenda/seats.ts'
 import { lastAnnounced } from './events.ts'
 import type { Outbox } from './outbox.ts'
 
 /**
- * SQL statement that enqueues an email to everybody at these events who has a seat, and whose last email said that they
- * wait. Nobody is told about a seat while an event is over, so this is for events that were over by mistake. The query
- * `events` has the column `id`.
+ * After a change of who comes to events, or of their seats: enqueues an email to everybody who waited in these lines
+ * and has a seat now. `cause` is the same as for `enqueueBatch`.
  */
-export const tellLateSeats = (
-  sql: Sql | TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'>, events: PendingQuery<Row[]>, cause: string | null
-) =>
-  outbox.enqueueBatch('seat', sql`
+export async function tellSeats (
+  transaction: TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'>, { waiting }: Lines, cause: string | null
+) {
+  if (waiting.length === 0) return
+  await transaction`${outbox.enqueueBatch('seat', transaction`
+    SELECT event_id::text AS key, event_id, jsonb_build_object('event', event_id) AS data, user_ids
+    FROM (${newSeats(transaction, waiting)}) AS promoted
+  `, cause)}`
+}
+
+/**
+ * After a change of an event: if it was over by mistake, and runs again, enqueues the emails that were not sent while
+ * it was over. Everybody gets one who registered since then, or has a seat and whose last email said that they wait.
+ */
+export async function tellMissed (
+  transaction: TransactionSql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>, { over }: Lines, cause: string | null
+) {
+  if (over.length === 0) return
+  const running = transaction`
+    SELECT id, until::timestamptz AS until
+    FROM jsonb_to_recordset(${JSON.stringify(over)}::text::jsonb) AS over (id uuid, until text)
+      JOIN events USING (id) ${withDetails(transaction)}
+    WHERE ${runsUntil(transaction)} > now()
+  `
+  await transaction`${outbox.enqueueBatch('seat', transaction`
     SELECT
       NULL AS key, id AS event_id, jsonb_build_object('event', id) AS data,
       ARRAY(
-        SELECT user_id FROM (${seatsOf(sql, sql`running.id`)}) AS seats
+        SELECT user_id FROM (${seatsOf(transaction, transaction`running.id`)}) AS seats
         WHERE state = 'seated' AND EXISTS (
-          SELECT FROM (${lastAnnounced(sql, sql`seats.user_id`, sql`running.id`)}) AS last
+          SELECT FROM (${lastAnnounced(transaction, transaction`seats.user_id`, transaction`running.id`)}) AS last
           WHERE announced -> 'seat' ->> 'state' = 'waiting'
         )
         ORDER BY since, seats.id
       ) AS user_ids
-    FROM (${events}) AS running
-  `, cause)
-
-/**
- * After a change of who comes to events, or of their seats: enqueues an email to everybody who waited in these lines
- * and has a seat now, even if they got it while the date of the event was in the past by mistake. `cause` is the same
- * as for `enqueueBatch`.
- */
-export async function tellSeats (
-  transaction: TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'>, lines: Lines, cause: string | null
-) {
-  if (lines.waiting.length > 0) {
-    await transaction`${outbox.enqueueBatch('seat', transaction`
-      SELECT event_id::text AS key, event_id, jsonb_build_object('event', event_id) AS data, user_ids
-      FROM (${newSeats(transaction, lines)}) AS promoted
-    `, cause)}`
-  }
-  if (lines.over.length > 0) {
-    await transaction`${tellLateSeats(transaction, outbox, transaction`
-      SELECT id FROM events ${withDetails(transaction)}
-      WHERE id IN ${transaction(lines.over)} AND ${runsUntil(transaction)} > now()
-    `, cause)}`
-  }
+    FROM (${running}) AS running
+  `, cause)}`
+  await transaction`${outbox.enqueue('registration', transaction`
+    SELECT user_id, jsonb_build_object('event', event_id) AS data, registrations.id::text AS key
+    FROM event_registrations AS registrations JOIN (${running}) AS running ON running.id = event_id
+    WHERE registered_at > until AND ${comes(transaction)}
+  `, cause)}`
 }

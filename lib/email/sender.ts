@@ -260,12 +260,14 @@ export class Sender {
       told.announced = content.announced
       if (isNotification(template)) told.tokenHash = hashSecretToken(unsubscribeToken(this.#config, userId, template))
       version = nextVersion(content, data.version)
-      message = buildMessage(version.number === 1 ? id : `${id}.${version.number}`, recipient, content, this.#config)
+      // The hash, because the outcome of the last attempt is unknown if its sender was killed.
+      message = buildMessage(`${id}.${version.number}.${version.hash.slice(0, 8)}`, recipient, content, this.#config)
     } catch (error) {
       this.#log.error({ err: error, email: id, template }, 'Cannot compose an email')
       return { status: 'pending', error: 'The email could not be composed' }
     }
-    const delivery = await this.#transport.send(message)
-    return { ...delivery, ...told, ...delivery.status !== 'sent' && { version } }
+    const { mayHaveArrived = false, ...outcome } = await this.#transport.send(message)
+    if (outcome.status !== 'sent' && !mayHaveArrived) delete told.announced
+    return { ...outcome, ...told, ...mayHaveArrived && { version } }
   }
 }

@@ -63,11 +63,12 @@ export class SmtpTransport implements Transport {
       await this.#transporter.sendMail({ ...message, signal: AbortSignal.timeout(this.#sendMs) })
       return { status: 'sent' }
     } catch (error) {
-      const { responseCode = 0, command = '' } = error as SmtpError
+      const { responseCode = 0, command = '', code = '', message: text } = error as SmtpError
       const isAboutMessage = /^(MAIL FROM|RCPT TO|DATA|API)$/.test(command)
       return {
         status: isRefused(error as SmtpError) ? 'failed' : 'pending',
         error: describeFailure(error as SmtpError),
+        mayHaveArrived: responseCode === 0 && !NOT_REACHED.test(`${code} ${text}`),
         isDown: !isAboutMessage || responseCode === 421,
       }
     }
@@ -85,6 +86,9 @@ interface SmtpError extends Error {
   code?: string
   command?: string
 }
+
+/** Failures of a connection before it can carry an email. */
+const NOT_REACHED = /ECONNREFUSED|EDNS|EENVELOPE|Greeting never received/
 
 /** Tells whether a retry is pointless. If the server refuses the sender, the configuration is wrong instead. */
 function isRefused ({ responseCode = 0, code = '', command = '' }: SmtpError) {

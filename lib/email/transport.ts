@@ -47,7 +47,7 @@ class FileTransport implements Transport {
     try {
       await this.verify()
       const { message } = await this.#composer.sendMail(options)
-      const [id] = /[^<@]+/.exec(String(options.messageId))!
+      const [id] = /[^<.@]+/.exec(String(options.messageId))!
       const file = join(this.#directory, `${id}.eml`)
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: FLAG })
       await rename(`${file}.part`, file)

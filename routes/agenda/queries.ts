@@ -14,7 +14,7 @@ import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
 import { isNotified, reachOf } from '../../lib/email/notifications.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import { tellSeats } from '../../lib/email/seats.ts'
+import { tellMissed, tellSeats } from '../../lib/email/seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/schemas.ts'
 import {
@@ -165,7 +165,7 @@ interface Known {
  * or online link, and to people who get a seat.
  */
 export function changeEvent (
-  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
+  sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
   { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
   const { endsAt, date } = changes
@@ -215,6 +215,7 @@ export function changeEvent (
       `, user.id, CHANGES)}
     `
     await tellSeats(transaction, outbox, lines, user.id)
+    await tellMissed(transaction, outbox, lines, user.id)
     return readManaged(sql, transaction, user, id)
   })
 }

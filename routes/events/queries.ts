@@ -2,7 +2,7 @@ import type { Static } from '@sinclair/typebox'
 
 import { isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import { cancelledEvent, knownBefore, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
-import { comes, lockEvents } from '../../lib/agenda/seats.ts'
+import { comes, lockEvents, lockLines } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import {
@@ -11,7 +11,7 @@ import {
 } from '../../lib/database/columns.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import { tellLateSeats } from '../../lib/email/seats.ts'
+import { tellMissed } from '../../lib/email/seats.ts'
 import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
 
 type Event = Static<typeof create.response[201]>['event']
@@ -73,12 +73,12 @@ export async function insertEvent (
  * seat while its date was in the past.
  */
 export function updateEvent (
-  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
+  sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
   { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
   const { title, description, imageUrl, data, clubId } = changes
   return sql.begin(async transaction => {
-    await lockEvents(transaction, sql`SELECT ${id}::uuid`)
+    const lines = await lockLines(transaction, sql`SELECT ${id}::uuid`)
     const [outcome] = await transaction<{ allowed: boolean, event: Event }[]>`
       WITH target AS (
         SELECT events.*, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
@@ -101,10 +101,7 @@ export function updateEvent (
           JOIN clubs ON clubs.id = events.club_id
           ${withDetails(sql)}
         WHERE greatest(${runsUntil(sql)}, ${runsUntil(sql, sql`changed.date`)}) > now()
-      `, user.id, CHANGES)}), promoted AS (${tellLateSeats(sql, outbox, sql`
-        SELECT events.id FROM target AS events JOIN changed ON changed.id = events.id ${withDetails(sql)}
-        WHERE ${runsUntil(sql)} <= now() AND ${runsUntil(sql, sql`changed.date`)} > now()
-      `, user.id)})
+      `, user.id, CHANGES)})
       SELECT allowed, (
         SELECT row_to_json(event)
         FROM (SELECT ${eventColumns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
@@ -112,6 +109,7 @@ export function updateEvent (
       FROM target
       WHERE NOT allowed OR EXISTS (SELECT FROM changed)
     `
+    if (outcome?.allowed) await tellMissed(transaction, outbox, lines, user.id)
     return outcome
   })
 }

@@ -122,7 +122,7 @@ async function judge ({ look }: Fixture, server: MailServer, emails: number, kil
   const rows = await look(sql => sql<{ id: string, status: EmailState }[]>`SELECT id, status FROM emails`)
   const problems = rows.length === emails ? [] : [`${rows.length} of ${emails} emails are left`]
   for (const { id, status } of rows) {
-    const count = counts.get(`${id}@example.org`) ?? 0
+    const count = counts.get(id) ?? 0
     if (status !== 'sent' || count === 0) problems.push(`email ${id} is ${status} and arrived ${count} times`)
   }
   const again = [...counts.values()].reduce((sum, count) => sum + count - 1, 0)

@@ -129,14 +129,14 @@ export const eventChanged = notification<Change>(async (email, context) => {
   ].filter(change => change !== false)
   // The event was changed back, or the user already knows.
   if (changes.length === 0) return undefined
+  // The user may have got a seat since the last email, even by a limit that was removed.
+  const [seat] = describeSeat({ ...event, isLimited: event.isLimited || told?.seat?.state === 'waiting' })
   return {
     subject: `Changed: ${event.title}`,
     paragraphs: [
       declined
         ? sentence`“${known.title}” has changed. You said that you cannot come.`
-        : event.isWaiting
-          ? sentence`“${known.title}” has changed. ${describeSeat(event)[0]!}`
-          : sentence`“${known.title}” has changed. You are registered for it.`,
+        : sentence`“${known.title}” has changed. ${seat ?? 'You are registered for it.'}`,
       ...changes,
       ...event.date === known.date ? [`Date: ${formatTimes(event, config)}.`] : [],
       ...declined ? [] : ['If the event is in your calendar, open the attached file to update it.'],
@@ -150,7 +150,8 @@ export const eventChanged = notification<Change>(async (email, context) => {
 /** Adds what an email did not tell, because a version before 1.1 sent it, or because the user had no seat. */
 function complete (told: KnownEvent, { date, endsAt, place, onlineUrl }: KnownEvent): KnownEvent {
   const moved = endsAt && new Date(Date.parse(told.date) + Date.parse(endsAt) - Date.parse(date)).toISOString()
-  return { endsAt: moved, place, onlineUrl, ...told }
+  const hadSeat = told.seat === undefined || told.seat.state === 'seated'
+  return { endsAt: moved, place, onlineUrl: hadSeat ? onlineUrl : null, ...told }
 }
 
 /** Describes a new end, place and online link. An end that moved along with the date is not news. */

@@ -1,9 +1,10 @@
 import type { Static } from '@sinclair/typebox'
 
 import { agendaColumns, knownEvent, runsUntil, withCounts, withDetails } from '../../../lib/agenda/details.ts'
-import { comes, lockLines, withSeat } from '../../../lib/agenda/seats.ts'
+import { comes, lockLines, placeInLine, withSeat } from '../../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
+import { lastAnnounced } from '../../../lib/email/events.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { tellSeats } from '../../../lib/email/seats.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
@@ -32,7 +33,8 @@ export const seatsOfUserQuery = (sql: Sql, userId: string): CachedQuery<Body<typ
 /**
  * Stores whether a registered user comes to an event, and returns the seat; `undefined` without a registration. Throws
  * a 409 if the event is over. Enqueues an email to the person who gets the seat. A person who comes after all gets an
- * email if the last email told them other facts, because nobody was told about them while they did not come.
+ * email if the last email told them other facts, because nobody was told about them while they did not come, or if it
+ * said that they wait, and they have a seat.
  */
 export function setComing (
   sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
@@ -52,27 +54,34 @@ export function setComing (
       WHERE user_id = ${userId} AND registrations.event_id = ${eventId} AND ${runsUntil(sql)} <= now()
     `
     if (isOver) throw new HttpError(409, EVENT_OVER)
-    await transaction`
-      WITH answered AS (
-        INSERT INTO event_answers (registration_id, event_id, since)
-        SELECT id, event_id, CASE WHEN ${coming} THEN end_of_line(event_id) END
-        FROM event_registrations AS registrations
-        WHERE user_id = ${userId} AND event_id = ${eventId} AND ${comes(sql)} <> ${coming}
-        ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since
-        RETURNING event_id
-      )
-      ${outbox.enqueue('event-changed', sql`
-        SELECT
-          ${userId}::uuid AS user_id, NULL AS key,
-          jsonb_build_object('event', events.id, 'known', ${knownEvent(sql)}) AS data
-        FROM answered JOIN events ON events.id = answered.event_id JOIN clubs ON clubs.id = club_id
-          ${withDetails(sql)}
-        WHERE ${coming} AND sequence > 0
-      `, userId)}
+    const { count: answers } = await transaction`
+      INSERT INTO event_answers (registration_id, event_id, since)
+      SELECT id, event_id, CASE WHEN ${coming} THEN end_of_line(event_id) END
+      FROM event_registrations AS registrations
+      WHERE user_id = ${userId} AND event_id = ${eventId} AND ${comes(sql)} <> ${coming}
+      ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since
     `
     const [row] = await transaction<{ seat: Static<typeof set.response[200]>['seat'] }[]>`
       SELECT row_to_json(seat) AS seat FROM (${seatsOfUser(sql, userId)} AND events.id = ${eventId}) AS seat
     `
+    if (answers > 0 && coming) {
+      const { length: promoted } = await transaction`${outbox.enqueue('seat', sql`
+        SELECT
+          ${userId}::uuid AS user_id, ${placeInLine(sql, sql`${userId}`, sql`${eventId}`)} AS key,
+          jsonb_build_object('event', ${eventId}::text) AS data
+        FROM (${lastAnnounced(sql, sql`${userId}`, sql`${eventId}`)}) AS last
+        WHERE announced -> 'seat' ->> 'state' = 'waiting' AND ${row!.seat.state === 'seated'}
+      `, userId)}`
+      if (promoted === 0) {
+        await transaction`${outbox.enqueue('event-changed', sql`
+          SELECT
+            ${userId}::uuid AS user_id, NULL AS key,
+            jsonb_build_object('event', events.id, 'known', ${knownEvent(sql)}) AS data
+          FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
+          WHERE events.id = ${eventId} AND sequence > 0
+        `, userId)}`
+      }
+    }
     await tellSeats(transaction, outbox, lines, userId)
     return row?.seat
   })

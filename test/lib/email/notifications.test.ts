@@ -8,7 +8,8 @@ import { ordinal } from '#lib/email/events.js'
 import type { Sql } from '#lib/database/client.js'
 import { formatTime } from '#lib/email/message.js'
 import { enqueueBatch, findWork, writeEmails, writeReminders } from '#lib/email/batches.js'
-import { listEmails } from '#lib/email/emails.js'
+import type { Transport } from '#lib/email/delivery.js'
+import { claimEmails, listEmails } from '#lib/email/emails.js'
 import { Sender } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
 import { build, insert, MAIL, type Person, person, testConfig, untilBlocked } from '../../helper.ts'
@@ -456,6 +457,102 @@ t.test('A seat that was got while a wrong date lay in the past is told when the 
   }
 })
 
+t.test('Emails to one person about one event that wait together tell each fact once', async t => {
+  const event = await makeEvent()
+  const [ada, bob] = [await member(), await member()]
+  const set = (details: object) => admin.inject('PUT', `/agenda/${event}`, details)
+  await set({ capacity: 1 })
+  for (const who of [ada, bob]) await who.inject('POST', `/events/${event}/register`)
+  await set({ place: 'Room 1' })
+  await skipWaiting()
+  await writeAllEmails()
+  t.strictSame((await deliver(t)).map(headOf).sort(), [
+    [ada.email, 'You are registered: Chess Night'], [bob.email, 'You are waiting for a seat: Chess Night'],
+  ].sort())
+
+  // The email about the change is due before the email about the seat.
+  await set({ place: 'Room 2', capacity: null })
+  await skipWaiting()
+  await writeAllEmails()
+  await sql`UPDATE emails SET due_at = now() - interval '1 s' WHERE template = 'event-changed'`
+  const changed = (await deliverDue(t)).map(({ address, text }) => [address, /has changed\. (.*\.)/.exec(text!)![1]])
+  t.strictSame(changed.sort(), [[ada.email, 'You are registered for it.'], [bob.email, 'You have a seat.']].sort())
+  t.strictSame(await deliver(t), [])
+})
+
+t.test('Who registers while a wrong date lies in the past is told when the date is right again', async t => {
+  const event = await makeEvent()
+  const [ada, bob, cleo] = [await member(), await member(), await member()]
+  await admin.inject('PUT', `/agenda/${event}`, { capacity: 1 })
+  await ada.inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  for (const mend of [
+    () => change(event, { data: inDays(9).toISOString() }),
+    () => admin.inject('PUT', `/agenda/${event}`, { date: inDays(8).toISOString() }),
+  ]) {
+    await change(event, { data: '2020-01-05T18:30:00.000Z' })
+    for (const who of [bob, cleo]) await who.inject('POST', `/events/${event}/register`)
+    t.strictSame(await deliverDue(t), [])
+    await mend()
+    t.strictSame((await deliverDue(t)).map(headOf).sort(), [bob, cleo]
+      .map(({ email }) => [email, 'You are waiting for a seat: Chess Night']).sort())
+    for (const { userId, registrationId } of (await admin.inject('GET', `/agenda/${event}/seats`)).json().seats) {
+      if (userId !== ada.id) await admin.inject('DELETE', `/agenda/${event}/seats/${registrationId}`)
+    }
+    await deliver(t)
+  }
+})
+
+t.test('A person who comes back into a free seat gets its email if the last one said wait', async t => {
+  const event = await makeEvent()
+  const [ada, bob] = [await member(), await member()]
+  const answer = (who: Person, coming: boolean) => who.inject('PUT', `/me/seats/${event}`, { coming })
+  const onlineUrl = 'https://meet.example.org/1'
+  await admin.inject('PUT', `/agenda/${event}`, { capacity: 1, onlineUrl })
+  for (const who of [ada, bob]) await who.inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await answer(bob, false)
+  await answer(ada, false)
+  t.strictSame(await deliver(t), [])
+  await answer(bob, true)
+  t.match(await deliver(t), [{ address: bob.email, subject: 'You have a seat: Chess Night', text: onlineUrl }])
+  for (const coming of [false, true]) await answer(bob, coming)
+  t.strictSame(await deliver(t), [])
+})
+
+t.test('A cancellation names the date of a change that may have arrived, not of a refused one', async t => {
+  for (const status of ['451 4.3.0 later', undefined]) {
+    const event = await makeEvent({ date: new Date('2999-01-05T18:30:00.000Z') })
+    const ada = await member()
+    await ada.inject('POST', `/events/${event}/register`)
+    await deliver(t)
+    await change(event, { data: '2999-01-12T18:30:00.000Z' })
+    await skipWaiting()
+    await writeAllEmails()
+    const [email] = await claimEmails(sql, { account: 0, bulk: 1 })
+    const transport: Transport = {
+      async verify () {},
+      close () {},
+      send: async () => ({ status: 'pending', error: 'lost', mayHaveArrived: !status }),
+    }
+    await sql`UPDATE emails SET due_at = now() WHERE id = ${email!.id}`
+    const sender = new Sender({
+      sql,
+      shortSql: app.database.shortSql,
+      config: testConfig({ ...MAIL, JWT_SECRET: 'x'.repeat(32) }),
+      log: { info () {}, warn () {}, error () {} },
+      transport,
+    }, { turn: 5, pause: { first: 20, longest: 40 }, stop: 100 })
+    sender.start()
+    while (!(await sql`SELECT FROM emails WHERE status = 'pending' AND error = 'lost'`).count) await sleep(5)
+    await sender.stop()
+    await remove(event)
+    const [cancelled, ...others] = await deliver(t)
+    t.strictSame(others, [])
+    t.match(cancelled!.text, status ? '5 January' : '12 January')
+  }
+})
+
 t.test('A person who comes after all is told what changed while they did not come', async t => {
   const event = await makeEvent()
   const ada = await member()
@@ -710,7 +807,7 @@ t.test('People at an event that is running are told of changes and of its deleti
     t.strictSame(await deliver(t), [], `${words}, when it is over`)
   }
   const prolonged = await makeEvent({ date: new Date(Date.now() - 5 * HOUR) })
-  await register(prolonged, [ada])
+  await register(prolonged, [ada], new Date(Date.now() - 6 * HOUR))
   await set(prolonged, { endsAt: new Date(Date.now() + HOUR).toISOString() })
   t.match(await deliver(t), [{ text: 'New end' }], 'an event that comes again')
 

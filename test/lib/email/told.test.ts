@@ -1,0 +1,339 @@
+// Random sequences of what happens to events and people, beside a model of what each person was last told. To run more:
+// TOLD_SEED=7 TOLD_RUNS=1000 npx tap dist/test/lib/email/told.test.js
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import fc from 'fast-check'
+import type { SendMailOptions } from 'nodemailer'
+
+import { findWork } from '#lib/email/batches.js'
+import type { Delivery } from '#lib/email/delivery.js'
+import { formatTime } from '#lib/email/message.js'
+import { Sender } from '#lib/email/sender.js'
+import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
+import t from '../../suite.ts'
+
+const starts = t.intercept(Sender.prototype, 'start', { value () {} })
+const app = await build(t, { ...MAIL, REMINDER_HOURS: '0' })
+starts.restore()
+const { sql } = app
+const config = testConfig({ ...MAIL, JWT_SECRET: 'x'.repeat(32), MAIL_RATE: '6000', REMINDER_HOURS: '0' })
+const admin = await person(app, 'ADMIN')
+const club = await insert(app, 'clubs', { name: 'Chess Club' })
+
+const DATES = ['2999-01-05', '2999-02-12', '2020-03-19'].map(day => `${day}T18:30:00.000Z`)
+const written = new Map(DATES.map(date => [formatTime(new Date(date), config), date]))
+
+/** What a person knows of an event, from its page or from emails. */
+interface Known {
+  /** `seated`, `waiting`, `declined`, or how it ended for the person: `removed` or `cancelled`. */
+  state: string
+  title: string
+  date: string
+  place: string | null
+  /** Only people with a seat know it. */
+  onlineUrl: string | null
+}
+
+/** What a person knows after an email. */
+function read (
+  { subject, text, icalEvent }: SendMailOptions, known: Known, fail: (reason: string) => never
+): Known {
+  const [, kind, title] = /^(.*?): (.*)$/.exec(subject!)!
+  const find = (pattern: RegExp) => pattern.exec(String(text))?.[1]
+  const has = (pattern: RegExp) => pattern.test(String(text))
+  const dated = (pattern: RegExp) => written.get(find(pattern)!) ?? `unreadable: ${text}`
+  const told = { ...known, title: title! }
+  const calendar = (icalEvent as { content: string } | undefined)?.content ?? ''
+  const confirms = { seated: 'CONFIRMED', waiting: 'TENTATIVE', removed: 'CANCELLED', cancelled: 'CANCELLED' }
+  switch (kind) {
+    case 'Changed':
+      told.date = dated(/^(?:New date|Date): (.*?)(?: \(was .*\))?\.$/m)
+      if (has(/said that you cannot come/)) {
+        return { ...told, state: 'declined' }
+      }
+      if (has(/You do not have a seat yet/)) told.state = 'waiting'
+      if (has(/You have a seat/)) told.state = 'seated'
+      told.place = has(/has no place any more/) ? null : find(/^(?:New place|Place): (.*)\.$/m) ?? known.place
+      told.onlineUrl = has(/not online any more/) ? null : find(/nline(?: link)?:\n(.*)$/m) ?? known.onlineUrl
+      break
+    case 'You are registered':
+    case 'You have a seat':
+    case 'You are waiting for a seat':
+      Object.assign(told, {
+        state: kind === 'You are waiting for a seat' ? 'waiting' : 'seated',
+        date: dated(/, on (.*?)\.$/m),
+        place: find(/^Place: (.*)\.$/m) ?? null,
+        onlineUrl: find(/^Join online:\n(.*)$/m) ?? null,
+      })
+      break
+    case 'You are no longer registered':
+    case 'Cancelled':
+      Object.assign(told, { state: kind === 'Cancelled' ? 'cancelled' : 'removed', date: dated(/, on (.*), has/m) })
+      break
+    default: fail(`An unknown subject: ${subject}`)
+  }
+  const status = confirms[told.state as keyof typeof confirms]
+  if (!calendar.includes(`STATUS:${status}`)) fail(`The calendar does not say ${told.state}`)
+  return told
+}
+
+/** How the mail server takes emails: a sender may also be killed before or after an email arrives. */
+const FAULTS = ['none', 'none', 'none', 'down', 'lost response', 'killed before', 'killed after'] as const
+
+const fields = { email_verified_at: new Date() }
+// The last one verifies the address and switches emails on and off.
+const people = [await person(app, 'STUDENT', fields), await person(app, 'STUDENT', fields), await person(app)]
+const fickle = people[2]!
+const nameOf = ({ id }: Person) => `person ${people.findIndex(person => person.id === id)}`
+
+/** A kind of step, and the numbers that it chooses by. */
+type Step = [kind: number, who: number, what: number]
+
+/** Tells one story, and checks each email. */
+async function tellStory (plan: Step[]) {
+  const log: string[] = []
+  const fail = (reason: string): never => { throw new Error(`${reason}\n${log.join('\n')}`) }
+  await sql`TRUNCATE emails, email_batches, event_registrations, events, notifications CASCADE`
+  await sql`UPDATE users SET email_verified_at = NULL WHERE id = ${fickle.id}`
+  let isOff = true
+  const event = await insert(app, 'events', {
+    title: 'Night 0', description: 'Ten games at once', date: new Date(DATES[0]!), club_id: club,
+  })
+  let isDeleted = false
+
+  /** What each person knows, and before the registration ended. */
+  const known = new Map<string, Known>()
+  /** How it ended without an email until now. */
+  const ends = new Map<string, 'removed' | 'cancelled'>()
+  /** Whether the service may not know what has arrived. */
+  const unsure = new Set<string>()
+  /** People whose own answer told them their state. */
+  const copies = new Map<string, string>()
+  const confirmed = new Set<string>()
+
+  interface Facts extends Known { seats: Map<string, { state: string, registrationId: string }> }
+
+  async function look (): Promise<Facts | undefined> {
+    if (isDeleted) return undefined
+    const response = await admin.inject('GET', `/agenda/${event}/seats`)
+    const { event: { title, date, place, onlineUrl }, seats } = response.json()
+    return {
+      state: '',
+      title,
+      date,
+      place,
+      onlineUrl,
+      seats: new Map(seats.map(({ userId, state, registrationId }: any) => [userId, { state, registrationId }])),
+    }
+  }
+
+  const isOver = (date: string) => Date.parse(date) < Date.now()
+
+  /** What holds for a person. */
+  function holds (facts: Facts | undefined, who: Person): Known | undefined {
+    const seat = facts?.seats.get(who.id)
+    if (!seat) return undefined
+    const { title, date, place, onlineUrl } = facts!
+    return { title, date, place, onlineUrl: seat.state === 'seated' ? onlineUrl : null, state: seat.state }
+  }
+
+  /** The email as its recipient reads it. */
+  function receive (message: SendMailOptions, facts: Facts | undefined, isSure: boolean) {
+    const who = people.find(({ email }) => email === (message.to as { address: string }).address)!
+    const body = `${message.subject}\n${message.text}`
+    log.push(`  ${nameOf(who)} gets ${message.messageId} ${body.split('\n-- \n')[0]!.replaceAll(/\n+/g, ' | ')}`)
+    const copy = `${who.id} ${message.messageId}`
+    if (copies.has(copy)) {
+      if (copies.get(copy) !== body) fail('Another text has the same Message-ID')
+      return
+    }
+    copies.set(copy, body)
+    const before = known.get(who.id) ?? fail('A person who did not register is told')
+    if (who === fickle && isOff) fail('A person who wants no emails is told')
+    const after = read(message, before, fail)
+    const truth = holds(facts, who)
+    const end = ends.get(who.id)
+    if (['removed', 'cancelled'].includes(after.state)) {
+      if (truth || !end) fail('It has not ended for this person')
+      if (after.state === 'cancelled' && (end !== 'cancelled' || !isDeleted)) fail('The event takes place')
+      if (before.state === after.state && !unsure.has(who.id)) fail('An end is told twice')
+      if (who !== fickle && !unsure.has(who.id) && confirmed.has(who.id) && after.date !== before.date) {
+        fail('The end names another date than the person knows')
+      }
+    } else {
+      if (!truth) fail('The person is not registered')
+      if (after.state !== truth!.state) fail(`The person is told ${after.state}, and is ${truth!.state}`)
+      const isChange = message.subject!.startsWith('Changed')
+      if (!isChange && message.subject!.split(': ')[1] !== truth!.title) fail('The title is wrong')
+      if (after.date !== truth!.date) fail('The date is wrong')
+      if (!isChange && (after.place !== truth!.place || after.onlineUrl !== truth!.onlineUrl)) fail('A fact is wrong')
+      if (who !== fickle && after.state !== 'declined' && !matches(after, truth!)) {
+        fail(`After the email, the person believes ${JSON.stringify(after)}, and it is ${JSON.stringify(truth)}`)
+      }
+      const isSureOf = !unsure.has(who.id) && confirmed.has(who.id) && who !== fickle
+      if (isChange && isSureOf && matches(before, after)) fail('A change is told twice')
+      if (message.subject!.startsWith('You are') && confirmed.has(who.id) && !unsure.has(who.id)) {
+        fail('A registration is confirmed twice')
+      }
+      if (message.subject!.startsWith('You have') && emailed.get(who.id) === 'seated' && !unsure.has(who.id)) {
+        fail('A seat is told twice')
+      }
+      confirmed.add(who.id)
+    }
+    emailed.set(who.id, after.state)
+    known.set(who.id, after)
+    if (!isSure) unsure.add(who.id)
+  }
+  /** The state that the last email told. */
+  const emailed = new Map<string, string>()
+
+  const matches = (one: Known, other: Known) => (['title', 'date', 'place', 'onlineUrl', 'state'] as const)
+    .every(name => one[name] === other[name] || (name === 'onlineUrl' && other.state !== 'seated'))
+
+  async function deliver (fault: typeof FAULTS[number]) {
+    log.push(`deliver, ${fault}`)
+    const facts = await look()
+    let attempts = 0
+    const sender: Sender = new Sender({
+      sql,
+      shortSql: app.database.shortSql,
+      config,
+      log: { info () {}, warn () {}, error (...error: unknown[]) { errors.push(error) } },
+      transport: {
+        async verify () { if (fault === 'down') throw new Error('down') },
+        async send (message): Promise<Delivery> {
+          attempts++
+          if (fault === 'down') return { status: 'pending', error: 'down', isDown: true }
+          if (fault !== 'killed before') {
+            try {
+              receive(message, facts, fault === 'none')
+            } catch (error) {
+              errors.push(error)
+            }
+          } else unsure.add(people.find(({ email }) => email === (message.to as { address: string }).address)!.id)
+          if (fault.startsWith('killed')) return await new Promise(() => {})
+          if (fault === 'none') return { status: 'sent' }
+          return { status: 'pending', error: 'lost', mayHaveArrived: true }
+        },
+        close () {},
+      },
+    }, { turn: 2, pause: { first: 1000, longest: 1000 }, stop: 100 })
+    sender.start()
+    for (let n = 0; n < 3000; n++) {
+      const { account, bulk, batch } = await findWork(sql, 0)
+      if (!account && !bulk && !batch) break
+      if (attempts > 0 && fault !== 'none' && fault !== 'lost response') break
+      await sleep(2)
+      if (n === 2999) fail('Emails stay')
+    }
+    if (fault.startsWith('killed')) sender.stop()
+    else await sender.stop()
+    if (errors.length > 0) throw errors[0]
+  }
+  const errors: unknown[] = []
+
+  /** Lets leases, delays and pauses end. */
+  async function wait () {
+    log.push('wait')
+    await sql`UPDATE email_batches SET due_at = now() - interval '1 s' WHERE due_at <> 'infinity'`
+    await sql`UPDATE emails SET due_at = now() - interval '1 s' WHERE status = 'pending'`
+  }
+
+  async function request (who: Person, method: 'POST' | 'PUT' | 'DELETE', path: string, body?: object) {
+    const { statusCode } = await who.inject(method, path, body)
+    log.push(`${who === admin ? 'admin' : nameOf(who)} ${method} ${path} ${JSON.stringify(body ?? '')} ${statusCode}`)
+    return statusCode
+  }
+
+  /** The page of the event tells a person everything. */
+  async function see (who: Person, isNew: boolean) {
+    const truth = holds(await look(), who)!
+    const before = known.get(who.id)
+    known.set(who.id, !before ? truth : { ...before, state: truth.state, onlineUrl: truth.onlineUrl })
+    emailed.delete(who.id)
+    ends.delete(who.id)
+    if (isNew) confirmed.delete(who.id)
+  }
+
+  const set = (details: object) => request(admin, 'PUT', `/agenda/${event}`, details)
+  const answer = async (who: Person, coming: boolean) => {
+    const was = (await look())?.seats.get(who.id)?.state
+    if (await request(who, 'PUT', `/me/seats/${event}`, { coming }) !== 200) return
+    if ((was === 'declined') === coming) await see(who, false)
+  }
+  const register = async (who: Person) => {
+    if (await request(who, 'POST', `/events/${event}/register`) === 201) await see(who, true)
+  }
+  const setCapacity = (_: Person, what: number) => set({ capacity: what % 4 || null })
+  const deliverBadly = (_: Person, what: number) => deliver(FAULTS[what % FAULTS.length]!)
+  const steps: ((who: Person, what: number) => Promise<unknown>)[] = [
+    register,
+    register,
+    who => answer(who, false),
+    who => answer(who, true),
+    setCapacity,
+    setCapacity,
+    (_, what) => set({ place: [null, 'Room 1', 'Room 2'][what % 3] }),
+    (_, what) => set({ onlineUrl: [null, 'https://meet.example.org/1', 'https://meet.example.org/2'][what % 3] }),
+    (_, what) => set({ date: DATES[what % 3] }),
+    (_, what) => request(admin, 'PUT', `/events/${event}`, { data: DATES[what % 3] }),
+    (_, what) => set({ title: `Night ${what % 3}` }),
+    async who => {
+      const seat = (await look())?.seats.get(who.id)
+      if (!seat) return
+      await request(admin, 'DELETE', `/agenda/${event}/seats/${seat.registrationId}`)
+      if (seat.state !== 'declined') ends.set(who.id, 'removed')
+    },
+    async (_, what) => {
+      const facts = await look()
+      if (!facts || what % 4 > 0) return
+      await request(admin, 'DELETE', `/events/${event}`)
+      isDeleted = true
+      for (const [id, { state }] of facts.seats) if (state !== 'declined') ends.set(id, 'cancelled')
+    },
+    async (_, what) => {
+      isOff = !isOff
+      log.push(`emails of person 2 are ${isOff ? 'off' : 'on'}`)
+      const isVerified = !isOff || what % 2 === 0
+      await sql`UPDATE users SET email_verified_at = ${isVerified ? new Date() : null} WHERE id = ${fickle.id}`
+      const isOn = !isOff || !isVerified
+      await fickle.inject('PUT', '/me/notifications', {
+        notifications: { registration: isOn, eventChanged: isOn, eventCancelled: isOn },
+      })
+    },
+    wait,
+    deliverBadly,
+    deliverBadly,
+    deliverBadly,
+  ]
+  for (const [kind, who, what] of plan) await steps[kind % steps.length]!(people[who % 3]!, what)
+
+  for (let n = 0; n < 4; n++) {
+    await wait()
+    await deliver('none')
+  }
+  const facts = await look()
+  for (const who of people.slice(0, 2)) {
+    const belief = known.get(who.id)
+    if (!belief) continue
+    const truth = holds(facts, who)
+    const end = ends.get(who.id)
+    if (truth) {
+      if (isOver(truth.date)) continue
+      if (truth.state === 'declined' ? belief.date !== truth.date : !matches(belief, truth)) {
+        fail(`In the end, ${nameOf(who)} believes ${JSON.stringify(belief)}, and it is ${JSON.stringify(truth)}`)
+      }
+    } else if (end && !isOver(belief.date) && !['removed', 'cancelled'].includes(belief.state)) {
+      fail(`In the end, ${nameOf(who)} does not know that it has ended: ${JSON.stringify(belief)}`)
+    }
+  }
+}
+
+t.test('What a person was last told about an event holds, and is told once', async () => {
+  const { TOLD_SEED: seed = 1, TOLD_RUNS: numRuns = 10 } = process.env
+  const number = fc.nat(11)
+  const plans = fc.array(fc.tuple(fc.nat(17), number, number), { maxLength: 40, size: 'max' })
+  await fc.assert(fc.asyncProperty(plans, tellStory), {
+    seed: Number(seed), numRuns: Number(numRuns), endOnFailure: true, // Shrinking takes minutes.
+  })
+})
