@@ -127,7 +127,8 @@ async function createMetrics (app: FastifyInstance) {
     emails('emails_oldest_untried_seconds', 'Age of the oldest due email that was never tried',
       ({ untried }) => untried.age)
     emails('email_batches_due', 'Email batches that are due', ({ batches }) => batches.count)
-    emails('email_batches_oldest_due_seconds', 'Time since the oldest batch was due', ({ batches }) => batches.age)
+    emails('email_batches_oldest_due_seconds', 'Time since the oldest batch was due that can be written',
+      ({ batches }) => batches.age)
     emails('emails_failed', 'Emails that failed permanently', ({ failed }) => failed.count)
   }
 

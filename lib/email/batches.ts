@@ -4,7 +4,7 @@ import { comes, placeInLine } from '../agenda/seats.ts'
 import type { Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { templates } from './templates.ts'
-import { dueEmails, enqueueEmails, LEASE_SECONDS, turnOfEmail } from './emails.ts'
+import { dueEmails, enqueueEmails, isNextInTurn, turnOfBatch } from './emails.ts'
 import { isNotified, type NotificationTemplate } from './notifications.ts'
 
 /** When the emails of a batch are written. */
@@ -62,15 +62,8 @@ const PART = 600
  */
 const dueBatches = (sql: Sql | TransactionSql) => sql`
   FROM email_batches
-  WHERE due_at <= now() AND template IN ${sql(Object.keys(templates))} AND (${turnOfBatch(sql)}) NOT IN (
-    SELECT ${turnOfEmail(sql)} FROM emails
-    WHERE status = 'pending' AND bulk
-      AND (due_at <= now() OR due_at = claimed_at + make_interval(secs => ${LEASE_SECONDS}))
-  )
+  WHERE due_at <= now() AND template IN ${sql(Object.keys(templates))} AND ${isNextInTurn(sql)}
 `
-
-/** SQL: whose turn the emails of a batch are, see `turnOfEmail`. */
-const turnOfBatch = (sql: Sql | TransactionSql) => sql`template, coalesce(caused_by, '')`
 
 /** The next users of a batch to write emails to. */
 const nextUsers = (sql: Sql | TransactionSql) => sql`unnest(user_ids[next:next + ${PART - 1}])`

@@ -89,6 +89,18 @@ export const dueEmails = (sql: Sql | TransactionSql) => sql`
  */
 export const turnOfEmail = (sql: Sql | TransactionSql) => sql`template, coalesce(network, '')`
 
+/** SQL: whose turn the emails of a batch are. */
+export const turnOfBatch = (sql: Sql | TransactionSql) => sql`template, coalesce(caused_by, '')`
+
+/** SQL condition: whether no emails of the turn of a batch wait or are being sent. */
+export const isNextInTurn = (sql: Sql | TransactionSql) => sql`
+  (${turnOfBatch(sql)}) NOT IN (
+    SELECT ${turnOfEmail(sql)} FROM emails
+    WHERE status = 'pending' AND bulk
+      AND (due_at <= now() OR due_at = claimed_at + make_interval(secs => ${LEASE_SECONDS}))
+  )
+`
+
 /** SQL: the id of the event that an email is about, or null. */
 const eventOf = (sql: Sql | TransactionSql) => sql`coalesce(data #>> '{event,id}', data ->> 'event')`
 
@@ -190,7 +202,8 @@ export async function findRecipient (sql: Sql, id: string): Promise<Recipient | 
 
 /**
  * Numbers of unsent emails by state, with the age of the oldest email in seconds. `untried` counts the due emails that
- * no sender has tried, and `batches` the due email batches, with the time since the oldest batch was due.
+ * no sender has tried, and `batches` the due email batches, with the time since the oldest of them was due that no
+ * emails of its turn hold up. A queue that is only long for MAIL_RATE does not raise this time.
  */
 export type EmailCounts =
   Record<Exclude<EmailState, 'sent'> | 'untried' | 'batches', { count: number, age: number }>
@@ -204,7 +217,8 @@ export async function countEmails (sql: Sql): Promise<EmailCounts> {
     SELECT 'untried', count(*)::int, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float
     FROM emails WHERE status = 'pending' AND due_at <= now() AND attempts = 0
     UNION ALL
-    SELECT 'batches', count(*)::int, coalesce(extract(epoch FROM now() - min(due_at)), 0)::float
+    SELECT 'batches', count(*)::int,
+      coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE ${isNextInTurn(sql)})), 0)::float
     FROM email_batches WHERE due_at <= now()
   `
   const none = { count: 0, age: 0 }

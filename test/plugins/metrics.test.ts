@@ -192,6 +192,11 @@ t.test('Emails and batches are counted by their state, with the age of the oldes
   await insertMailing('1 hour')
   t.match(await scrape(app), { email_batches_due: '0', email_batches_oldest_due_seconds: '0' })
   await insertMailing('-1 hour')
+  await app.sql`
+    INSERT INTO emails (template, bulk, user_id, data) VALUES ('of-a-later-version', true, ${id}, '{}')
+  `
+  t.match(await scrape(app), { email_batches_due: '1', email_batches_oldest_due_seconds: '0' }, 'long for MAIL_RATE')
+  await app.sql`DELETE FROM emails WHERE bulk`
   const expected = {
     emails_pending: '2',
     emails_failed: '1',
