@@ -297,7 +297,7 @@ walk('A page behind a connection that freezes is live again within a minute', { 
     WHERE name = 'Zanele Khumalo' AND email = 'admin@demo.example.org'
   `
   // The browser also tries the idle connections that are frozen.
-  const isLive = () => likes.filter({ hasText: `${before + 1} like` }).waitFor({ timeout: 1000 })
+  const isLive = () => likes.filter({ hasText: `${before + 1} like` }).waitFor({ timeout: 3000 })
     .then(() => true, () => false)
   t.notOk(await isLive())
   let seconds = 30

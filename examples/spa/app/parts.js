@@ -245,7 +245,7 @@ function picture (address) {
 const notices = /** @type {HTMLElement} */ (document.querySelector('#notices'))
 
 /**
- * Shows a notification, which screen readers announce.
+ * Shows a notification, which screen readers announce. An error stays until the user closes it or leaves the page.
  *
  * @param {string} message
  * @param {'done' | 'wrong'} [kind]
@@ -254,6 +254,7 @@ export function notify (message, kind = 'done') {
   const notice = h('div', { class: `notice ${kind}` }, h('p', {}, message),
     h('button', { type: 'button', class: 'plain', 'aria-label': 'Close this message', onclick: clearNotice }, '×'))
   notices.replaceChildren(notice)
+  if (kind === 'wrong') return
   setTimeout(() => {
     if (notice.isConnected) clearNotice()
   }, 8000)
