@@ -134,10 +134,11 @@ async function buildFrontend (config) {
 
   async function previewOf (path) {
     const [, id] = /^\/events\/([-0-9a-f]+)$/.exec(path) ?? []
-    // The page does not wait for a preview that is late.
-    const response = id && await fetch(`${local}/agenda/${id}`, { signal: AbortSignal.timeout(1000) }).catch(() => {})
-    if (!response?.ok) return { title: config.COMMUNITY_NAME }
-    const { event: { title, date, place, imageUrl } } = await response.json()
+    // The page does not wait for a preview that is late, not even for the end of the response.
+    const body = id && await fetch(`${local}/agenda/${id}`, { signal: AbortSignal.timeout(1000) })
+      .then(response => response.json()).catch(() => {})
+    if (!body?.event) return { title: config.COMMUNITY_NAME }
+    const { title, date, place, imageUrl } = body.event
     const time = formatTime(new Date(date), config)
     const image = /^https?:/.test(imageUrl) && imageUrl
     return { title, description: [time, place].filter(Boolean).join(' · '), image }
