@@ -249,7 +249,9 @@ async function tellStory (plan: Step[]) {
   async function see (who: Person, isNew: boolean) {
     const truth = holds(await look(), who)!
     const before = known.get(who.id)
-    known.set(who.id, !before ? truth : { ...before, state: truth.state, onlineUrl: truth.onlineUrl })
+    // Without an email, the response to an answer is all that the person knows.
+    const isFirst = !before || (!isNew && !confirmed.has(who.id))
+    known.set(who.id, isFirst ? truth : { ...before, state: truth.state, onlineUrl: truth.onlineUrl })
     emailed.delete(who.id)
     ends.delete(who.id)
     if (isNew) confirmed.delete(who.id)
