@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import autoload from '@fastify/autoload'
 import Fastify, { type FastifyInstance } from 'fastify'
 
-import type { Config } from './config.ts'
-import { FORMATS } from './formats.ts'
+import type { Config } from './config/config.ts'
+import { FORMATS } from './values/formats.ts'
 import { isProxyOf } from './http/client-network.ts'
 import { sendClientError } from './http/client-error.ts'
 import { createHttpServer } from './http/server.ts'
@@ -15,7 +15,7 @@ import { toDecodable } from './http/url.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
-    /** The configuration; see lib/config.ts. */
+    /** The configuration; see lib/config/config.ts. */
     config: Config
     /** Whether the app only describes its API (`npm run openapi`), without connecting to a database. */
     describeOnly: boolean

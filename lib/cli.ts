@@ -4,7 +4,8 @@ import migrate from './cli/migrate.ts'
 import openapi from './cli/openapi.ts'
 import seed from './cli/seed.ts'
 import user from './cli/user.ts'
-import { runMain, StartupError } from './startup.ts'
+import { StartupError } from './config/startup-error.ts'
+import { runMain } from './startup.ts'
 
 const COMMANDS: Record<string, (args: string[]) => Promise<void>> = { database, email, migrate, openapi, seed, user }
 

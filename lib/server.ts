@@ -1,8 +1,9 @@
-import { loadConfig } from './config.ts'
+import { loadConfig } from './config/config.ts'
 import { createLogger } from './http/logger.ts'
 import { run } from './shutdown.ts'
-import { runMain, StartupError } from './startup.ts'
-import { shutdownTimeouts } from './timeout.ts'
+import { StartupError } from './config/startup-error.ts'
+import { runMain } from './startup.ts'
+import { shutdownTimeouts } from './config/timeout.ts'
 
 // Dates in requests without a time zone are in UTC on every server.
 process.env.TZ = 'UTC'

@@ -1,14 +1,7 @@
 import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
 
+import { StartupError } from './config/startup-error.ts'
 import { HttpError } from './http/errors.ts'
-
-/**
- * Prevents the service or a command from starting, for example an invalid variable, an unreachable database or a used
- * port. A person can fix the cause, so the message is printed without a stack trace.
- */
-export class StartupError extends Error {
-  override name = 'StartupError'
-}
 
 /**
  * Time to try one IP address of a host before the next. With Node's 250 ms, distant servers would be unreachable if

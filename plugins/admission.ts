@@ -5,10 +5,10 @@ import fp from 'fastify-plugin'
 
 import { createPasswordQueue } from '../lib/auth/passwords.ts'
 import { retryConflict } from '../lib/database/conflicts.ts'
-import { FairQueue } from '../lib/fair-queue.ts'
+import { FairQueue } from '../lib/http/fair-queue.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { tooManyUploads } from '../lib/pictures/refusals.ts'
-import { TimeoutError } from '../lib/timeout.ts'
+import { TimeoutError } from '../lib/config/timeout.ts'
 
 /** Error message if the queue of operations is full. */
 export const OVERLOADED = 'The service is overloaded, please try again in a few seconds'

@@ -4,11 +4,11 @@ import fp from 'fastify-plugin'
 import { LRUCache } from 'lru-cache'
 
 import { HttpError } from '../lib/http/errors.ts'
-import type { Role } from '../lib/roles.ts'
-import { isUuid } from '../lib/formats.ts'
-import { INVALID_TOKEN, Message, Named, type RefusingHook } from '../lib/schemas.ts'
-import { jwtSecretOf } from '../lib/secret-file.ts'
-import { withTimeout } from '../lib/timeout.ts'
+import type { Role } from '../lib/values/roles.ts'
+import { isUuid } from '../lib/values/formats.ts'
+import { INVALID_TOKEN, Message, Named, type RefusingHook } from '../lib/values/schemas.ts'
+import { jwtSecretOf } from '../lib/config/secret-file.ts'
+import { withTimeout } from '../lib/config/timeout.ts'
 
 declare module '@fastify/jwt' {
   interface FastifyJWT {

@@ -2,7 +2,7 @@ import fp from 'fastify-plugin'
 
 import { epochsOf } from '../lib/auth/revoked-tokens.ts'
 import snapshotCache from '../lib/cache/index.ts'
-import { maxBodyBytes } from '../lib/config.ts'
+import { maxBodyBytes } from '../lib/config/config.ts'
 import { RefusedError } from '../lib/http/errors.ts'
 
 /**

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import { createPools, type Database, isReadOnly, openDatabase, type Sql } from '../lib/database/client.ts'
 import { ensureFirstAdmin } from '../lib/accounts/first-admin.ts'
 import { prepareSchema } from '../lib/database/migrations.ts'
-import { TimeoutError } from '../lib/timeout.ts'
+import { TimeoutError } from '../lib/config/timeout.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -5,8 +5,8 @@ import { createOutbox, type Outbox } from '../lib/email/outbox.ts'
 import { Sender } from '../lib/email/sender.ts'
 import { createTransport, isEmailConfigured } from '../lib/email/transport.ts'
 import { HttpError } from '../lib/http/errors.ts'
-import { FRONTEND_REQUIRED, Message, Named, type RefusingHook } from '../lib/schemas.ts'
-import { jwtSecretOf } from '../lib/secret-file.ts'
+import { FRONTEND_REQUIRED, Message, Named, type RefusingHook } from '../lib/values/schemas.ts'
+import { jwtSecretOf } from '../lib/config/secret-file.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import postgres from 'postgres'
 
 import { isRefusal } from '../lib/database/conflicts.ts'
-import { FORMATS } from '../lib/formats.ts'
+import { FORMATS } from '../lib/values/formats.ts'
 import { audit } from '../lib/http/audit.ts'
 import { failureOf, HttpError, RefusedError } from '../lib/http/errors.ts'
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import fp from 'fastify-plugin'
 
-import { shutdownTimeouts } from '../lib/timeout.ts'
+import { shutdownTimeouts } from '../lib/config/timeout.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

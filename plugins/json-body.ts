@@ -8,7 +8,7 @@ import fp from 'fastify-plugin'
 import { HttpError } from '../lib/http/errors.ts'
 import { joinChunks } from '../lib/http/join-chunks.ts'
 import { isDeeperThan } from '../lib/http/json-depth.ts'
-import { ENCODED } from '../lib/schemas.ts'
+import { ENCODED } from '../lib/values/schemas.ts'
 
 /** Maximum nesting of a body. Deeper JSON could exhaust the stack of later code. */
 const MAX_JSON_DEPTH = 32

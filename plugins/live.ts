@@ -5,7 +5,7 @@ import fp from 'fastify-plugin'
 import type { PostgresError, Sql } from 'postgres'
 
 import type { CachedQuery } from '../lib/cache/index.ts'
-import { maxBodyBytes } from '../lib/config.ts'
+import { maxBodyBytes } from '../lib/config/config.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
 import { RefusedError } from '../lib/http/errors.ts'
 import { type ListName, LiveLists } from '../lib/live/live-lists.ts'

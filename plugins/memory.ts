@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
-import type { Client } from '../lib/fair-queue.ts'
+import type { Client } from '../lib/http/fair-queue.ts'
 import { clientNetwork, isProxyOf } from '../lib/http/client-network.ts'
 import { createMeter, Memory, memoryLimit, sumByNetwork } from '../lib/http/memory.ts'
 import { overloaded } from './admission.ts'

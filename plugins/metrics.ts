@@ -5,14 +5,14 @@ import fp from 'fastify-plugin'
 import postgres from 'postgres'
 
 import { hashingStats } from '../lib/auth/passwords.ts'
-import { VERSION } from '../lib/config.ts'
+import { VERSION } from '../lib/config/config.ts'
 import { type Sql } from '../lib/database/client.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { standardOutput } from '../lib/http/log-output.ts'
 import { onEnd } from '../lib/http/request-end.ts'
 import { countPictures } from '../lib/pictures/stored.ts'
-import { withTimeout } from '../lib/timeout.ts'
+import { withTimeout } from '../lib/config/timeout.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -3,8 +3,8 @@ import fp from 'fastify-plugin'
 import { isReadOnly, type Sql } from '../lib/database/client.ts'
 import { assertMigrated } from '../lib/database/migrations.ts'
 import { HttpError } from '../lib/http/errors.ts'
-import { Message } from '../lib/schemas.ts'
-import { withTimeout } from '../lib/timeout.ts'
+import { Message } from '../lib/values/schemas.ts'
+import { withTimeout } from '../lib/config/timeout.ts'
 
 /** Time for which probes share a check. Otherwise, anybody could make the service send statements without a limit. */
 const CHECK_INTERVAL_MS = 1000

@@ -4,7 +4,7 @@ import fp from 'fastify-plugin'
 import { failureOf } from '../lib/http/errors.ts'
 import {
   either, Enum, Message, Named, PlainText, type RefusingHook, ResponseObject, RetryAfter,
-} from '../lib/schemas.ts'
+} from '../lib/values/schemas.ts'
 import { OVERLOADED } from './admission.ts'
 
 const Issue = ResponseObject({

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsync } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { VERSION } from '../lib/config.ts'
+import { VERSION } from '../lib/config/config.ts'
 
 /** Sends spans to OTEL_EXPORTER_OTLP_ENDPOINT. Loads OpenTelemetry only if this variable is set. */
 const tracing: FastifyPluginAsync = async app => {

@@ -10,7 +10,7 @@ import t, { type Test } from 'tap'
 import ts from 'typescript'
 import { parse } from 'yaml'
 
-import { loadConfig } from '#lib/config.js'
+import { loadConfig } from '#lib/config/config.js'
 import { blocksOf, commandsOf, DOCUMENTS, isSettings, RUN_BY, SHELL } from './documents.ts'
 import { build, insert, MAIL, person } from './helper.ts'
 import { freePort, isInstalled } from './process.ts'

@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, normalize } from 'node:path'
 
-import { variables } from '#lib/config.js'
+import { variables } from '#lib/config/config.js'
 import { assertComplete } from './assertions.ts'
 import { type Block, blocksOf, DOCUMENTS, isSettings, RUN_BY } from './documents.ts'
 import t from './suite.ts'
@@ -79,7 +79,7 @@ for (const [path, text] of documents) {
       const blocks = matches(text, /^```(.*?)^```$/gms)
       const names = matches([...spansOf(text), ...blocks].join('\n'), /\b([A-Z\d]+_[A-Z\d_]+)\b/g)
       for (const name of new Set(names)) {
-        // lib/config.ts quotes the names of variables that a file may have.
+        // lib/config/config.ts quotes the names of variables that a file may have.
         const [, mounted] = /^(.+)_FILE$/.exec(name) ?? []
         t.ok(new RegExp(mounted ? `\\b${name}\\b|'${mounted}'` : `\\b${name}\\b`).test(allCode), name)
       }

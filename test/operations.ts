@@ -2,7 +2,7 @@
 // responses, and that clients cannot set other fields.
 import type { FastifyContextConfig, FastifyInstance } from 'fastify'
 
-import type { Role } from '#lib/roles.js'
+import type { Role } from '#lib/values/roles.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { ACCOUNT, BLOG, HASH, MENTOR, PASSWORD, PNG, TESTIMONIAL } from './fixtures.ts'
 import { inject, insert, type Person, person } from './helper.ts'

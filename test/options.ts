@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
-import { StartupError } from '#lib/startup.js'
+import { StartupError } from '#lib/config/startup-error.js'
 
 type Parsed<T extends ParseArgsConfig> = ReturnType<typeof parseArgs<T>>
 

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 
-import { variables } from '#lib/config.js'
+import { variables } from '#lib/config/config.js'
 import { runMain } from '#lib/startup.js'
 import { RUN_DIR } from './run.ts'
 import type { Teardown } from './scope.ts'

@@ -8,8 +8,8 @@ import addFormats from 'ajv-formats'
 import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 
 import { buildApp } from '#lib/app.js'
-import { loadConfig } from '#lib/config.js'
-import { textsOf } from '#lib/schemas.js'
+import { loadConfig } from '#lib/config/config.js'
+import { textsOf } from '#lib/values/schemas.js'
 import { RUN_DIR } from './run.ts'
 
 /** The responses that a test file or a suite saw; written when its process exits. */

@@ -1,7 +1,7 @@
 // Values of body fields that validation accepts, and values that it refuses.
 import { randomUUID } from 'node:crypto'
 
-import { ROLES } from '#lib/roles.js'
+import { ROLES } from '#lib/values/roles.js'
 
 export interface Rule {
   /** A function makes a value that no row has yet. */

@@ -11,14 +11,15 @@ import Fastify from 'fastify'
 
 import { buildApp } from '#lib/app.js'
 import { PASSWORD, seedDemo, SIGN_INS } from '#lib/cli/seed/demo.js'
-import { loadConfig, readDotenv } from '#lib/config.js'
+import { loadConfig, readDotenv } from '#lib/config/config.js'
 import { formatTime } from '#lib/email/message.js'
 import { isEmailConfigured } from '#lib/email/transport.js'
 import { createLogger } from '#lib/http/logger.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { run } from '#lib/shutdown.js'
-import { runMain, StartupError } from '#lib/startup.js'
-import { shutdownTimeouts } from '#lib/timeout.js'
+import { StartupError } from '#lib/config/startup-error.js'
+import { runMain } from '#lib/startup.js'
+import { shutdownTimeouts } from '#lib/config/timeout.js'
 
 // As in lib/server.ts.
 process.env.TZ = 'UTC'

@@ -3,8 +3,8 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 import { hashPassword } from '../auth/passwords.ts'
 import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
-import type { Role } from '../roles.ts'
-import { StartupError } from '../startup.ts'
+import type { Role } from '../values/roles.ts'
+import { StartupError } from '../config/startup-error.ts'
 
 export interface Account {
   id: string

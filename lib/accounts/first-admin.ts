@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 
 import { hashPassword } from '../auth/passwords.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Sql } from '../database/client.ts'
 import type { AuditEvent } from '../http/audit.ts'
 import { createAccount } from './accounts.ts'

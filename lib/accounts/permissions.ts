@@ -3,8 +3,8 @@ import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../http/errors.ts'
-import type { Role } from '../roles.ts'
-import { REGISTRATIONS_NOT_ALLOWED } from '../schemas.ts'
+import type { Role } from '../values/roles.ts'
+import { REGISTRATIONS_NOT_ALLOWED } from '../values/schemas.ts'
 
 /** The claims of a token that decide what its user may do. */
 export interface User {

@@ -1,6 +1,6 @@
 import ICAL from 'ical.js'
 
-import { printable, printableLine } from '../formats.ts'
+import { printable, printableLine } from '../values/formats.ts'
 
 /** An event in a calendar. */
 export interface CalendarEvent {

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { ClubCard, Count, Enum, eventFields, NullableString, ResponseObject } from '../schemas.ts'
+import { ClubCard, Count, Enum, eventFields, NullableString, ResponseObject } from '../values/schemas.ts'
 import { SEAT_STATES } from './seats.ts'
 
 /** An integer or null in a response. */

@@ -3,10 +3,10 @@ import { createHash, createHmac } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 
-import type { Config } from '../config.ts'
-import { isSecureUrl } from '../formats.ts'
+import type { Config } from '../config/config.ts'
+import { isSecureUrl } from '../values/formats.ts'
 import { RefusedError } from '../http/errors.ts'
-import { PROVIDER_REQUEST_SECONDS, withTimeout } from '../timeout.ts'
+import { PROVIDER_REQUEST_SECONDS, withTimeout } from '../config/timeout.ts'
 import type { Endpoints, OAuth2Client } from './oauth2-client.ts'
 
 /** Timeout of one request to the identity provider. */

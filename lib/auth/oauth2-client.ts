@@ -4,7 +4,7 @@
 import oauth2 from '@fastify/oauth2'
 import Fastify from 'fastify'
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 
 /** The used part of the simple-oauth2 client that @fastify/oauth2 exposes as `oauth2`. Its types omit the client. */
 export interface OAuth2Client {

@@ -3,9 +3,9 @@ import { availableParallelism } from 'node:os'
 
 import argon2 from 'argon2'
 
-import { FairQueue } from '../fair-queue.ts'
+import { FairQueue } from '../http/fair-queue.ts'
 import { HttpError } from '../http/errors.ts'
-import { Message, Named } from '../schemas.ts'
+import { Message, Named } from '../values/schemas.ts'
 
 /** argon2id parameters from OWASP's Password Storage Cheat Sheet: 19 MiB of memory, two passes, one lane. */
 const ARGON2ID = { type: argon2.argon2id, memoryCost: 19 * 1024, timeCost: 2, parallelism: 1 }

@@ -4,7 +4,7 @@ import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 import { HttpError } from '../http/errors.ts'
-import { Message, Named, RetryAfter } from '../schemas.ts'
+import { Message, Named, RetryAfter } from '../values/schemas.ts'
 import { hashSecretToken } from './secret-tokens.ts'
 
 /** A limit on uses within a window. All instances on one database share the count. */

@@ -9,7 +9,7 @@ import type { Sql } from 'postgres'
 import { type CachedBody, type Chunks, type Encoding, ENCODINGS, type Sendable } from './cached-body.ts'
 import type { CachedQuery } from './cached-query.ts'
 import { type CacheCounts, createSnapshotCache, type Snapshot, type SnapshotCacheOptions } from './snapshot-cache.ts'
-import type { Client } from '../fair-queue.ts'
+import type { Client } from '../http/fair-queue.ts'
 
 export type { Body, BodyFormat, CachedQuery } from './cached-query.ts'
 export type { CacheCounts } from './snapshot-cache.ts'

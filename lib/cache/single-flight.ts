@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 
-import type { Client, FairQueue } from '../fair-queue.ts'
+import type { Client, FairQueue } from '../http/fair-queue.ts'
 
 /** A read calls this when it begins, and when it has read more. Throws if no client waits any more. */
 export type AssertWanted = () => void

@@ -6,7 +6,7 @@ import type { PendingQuery, Row, Sql } from 'postgres'
 import { CachedBody, type Chunks, hashChunks } from './cached-body.ts'
 import { type AddBytes, type CachedQuery, readBody } from './cached-query.ts'
 import { type AssertWanted, singleFlight } from './single-flight.ts'
-import { type Client, FairQueue } from '../fair-queue.ts'
+import { type Client, FairQueue } from '../http/fair-queue.ts'
 
 /** A snapshot of the primary. */
 export interface Snapshot {

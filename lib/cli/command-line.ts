@@ -1,10 +1,10 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
-import { type Config, loadConfig } from '../config.ts'
+import { type Config, loadConfig } from '../config/config.ts'
 import { type Database, type Limits, openDatabase, type Sql } from '../database/client.ts'
 import { assertMigrated } from '../database/migrations.ts'
-import { wasNotUtf8 } from '../formats.ts'
-import { StartupError } from '../startup.ts'
+import { wasNotUtf8 } from '../values/formats.ts'
+import { StartupError } from '../config/startup-error.ts'
 
 /** An invalid command line. The message names the problem. */
 export class UsageError extends StartupError {

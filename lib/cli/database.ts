@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 
 import { countPastRegistrations, removePastRegistrations } from '../agenda/retention.ts'
-import { isBase } from '../config.ts'
+import { isBase } from '../config/config.ts'
 import { movePictures } from '../pictures/move.ts'
 import { countUnusedPictures, deleteUnusedPictures } from '../pictures/stored.ts'
 import { onDatabase, onTables, parseCommandLine, UsageError } from './command-line.ts'

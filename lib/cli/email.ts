@@ -1,11 +1,11 @@
 import { assertFound, idOfEmail } from '../accounts/accounts.ts'
-import { loadConfig } from '../config.ts'
-import { isText, printableLine } from '../formats.ts'
+import { loadConfig } from '../config/config.ts'
+import { isText, printableLine } from '../values/formats.ts'
 import {
   dismissEmails, emailTo, enqueueEmails, type ListedEmail, listEmails, retryEmails, STATES,
 } from '../email/emails.ts'
 import { isEmailConfigured } from '../email/transport.ts'
-import { StartupError } from '../startup.ts'
+import { StartupError } from '../config/startup-error.ts'
 import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
 
 const USAGE = `Usage: npm run email -- COMMAND

@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises'
 import type { Info } from 'csv-parse'
 import { parse } from 'csv-parse/sync'
 
-import { type Role, ROLES } from '../roles.ts'
+import { type Role, ROLES } from '../values/roles.ts'
 import { PLACEHOLDER } from '../auth/passwords.ts'
-import { fromCell, toLine } from '../csv.ts'
+import { fromCell, toLine } from '../values/csv.ts'
 import type { Sql } from '../database/client.ts'
-import { isName, NOT_A_NAME, printableLine, wasNotUtf8 } from '../formats.ts'
-import { StartupError } from '../startup.ts'
+import { isName, NOT_A_NAME, printableLine, wasNotUtf8 } from '../values/formats.ts'
+import { StartupError } from '../config/startup-error.ts'
 
 const COLUMNS = ['email', 'firstName', 'lastName', 'role', 'club'] as const
 const REQUIRED = COLUMNS.slice(0, 3)

@@ -2,8 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import { loadConfig } from '../config.ts'
-import { StartupError } from '../startup.ts'
+import { loadConfig } from '../config/config.ts'
+import { StartupError } from '../config/startup-error.ts'
 import { parseOptions } from './command-line.ts'
 
 const USAGE = `Usage: npm run openapi [-- [FILE] [--check]]

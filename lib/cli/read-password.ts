@@ -3,8 +3,8 @@ import type { ReadStream, WriteStream } from 'node:tty'
 
 import { read } from 'read'
 
-import { isText, wasNotUtf8 } from '../formats.ts'
-import { StartupError } from '../startup.ts'
+import { isText, wasNotUtf8 } from '../values/formats.ts'
+import { StartupError } from '../config/startup-error.ts'
 
 /** The source of a password: the terminal or a pipe. */
 interface Terminal {

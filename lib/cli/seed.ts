@@ -1,9 +1,9 @@
 import type { TransactionSql } from 'postgres'
 
-import { type Config, loadConfig } from '../config.ts'
+import { type Config, loadConfig } from '../config/config.ts'
 import { prepareSchema } from '../database/migrations.ts'
 import { hashPassword } from '../auth/passwords.ts'
-import { StartupError } from '../startup.ts'
+import { StartupError } from '../config/startup-error.ts'
 import { onDatabase, parseOptions } from './command-line.ts'
 import { PASSWORD, seedDemo, SIGN_INS } from './seed/demo.ts'
 

@@ -1,13 +1,13 @@
 import type { FastifyBaseLogger } from 'fastify'
 import postgres from 'postgres'
 
-import type { Config } from '../config.ts'
-import { isUuid } from '../formats.ts'
+import type { Config } from '../config/config.ts'
+import { isUuid } from '../values/formats.ts'
 import { RefusedError } from '../http/errors.ts'
-import { StartupError } from '../startup.ts'
+import { StartupError } from '../config/startup-error.ts'
 import { Connections, IDLE_TIMEOUT_SECONDS } from './connections.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
-import { readDatabaseUrl } from './url.ts'
+import { readDatabaseUrl } from '../config/database-url.ts'
 
 /** A pool of connections, and the tag that runs a statement on it. */
 export type Sql = postgres.Sql

@@ -9,9 +9,9 @@ import { promisify } from 'node:util'
 import type { FastifyBaseLogger } from 'fastify'
 import postgres from 'postgres'
 
-import { readOrCreateSecret } from '../secret-file.ts'
-import { StartupError } from '../startup.ts'
-import { RELEASE_SECONDS, TimeoutError, withTimeout } from '../timeout.ts'
+import { readOrCreateSecret } from '../config/secret-file.ts'
+import { StartupError } from '../config/startup-error.ts'
+import { RELEASE_SECONDS, TimeoutError, withTimeout } from '../config/timeout.ts'
 
 const run = promisify(execFile)
 

@@ -5,7 +5,7 @@ import type { FastifyRequest } from 'fastify'
 import type { TransactionSql } from 'postgres'
 
 import { HttpError } from '../http/errors.ts'
-import { Message, Named } from '../schemas.ts'
+import { Message, Named } from '../values/schemas.ts'
 import { expectOne, type Sql } from './client.ts'
 
 // A request with an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header) creates once, however often it is sent.

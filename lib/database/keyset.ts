@@ -15,7 +15,7 @@ export interface KeysetPosition {
 /** The position before the first row. */
 const START: KeysetPosition = { time: 'infinity', id: '00000000-0000-0000-0000-000000000000' }
 
-/** SQL: an opaque cursor for the page after a row, which `parseCursor` in lib/formats.ts reads. */
+/** SQL: an opaque cursor for the page after a row, which `parseCursor` in lib/values/formats.ts reads. */
 export const cursorAfter = (sql: Sql, time: PendingQuery<Row[]>, id: PendingQuery<Row[]>) => sql`
   translate(encode(convert_to(concat(iso8601(${time}), ' ', ${id}), 'UTF8'), 'base64'), ${'+/=\n'}, '-_')
 `

@@ -7,10 +7,10 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { RunnerOption } from 'node-pg-migrate'
 import type { Client, DatabaseError } from 'pg'
 
-import type { Config } from '../config.ts'
-import { StartupError } from '../startup.ts'
+import type { Config } from '../config/config.ts'
+import { StartupError } from '../config/startup-error.ts'
 import type { Database, Sql } from './client.ts'
-import { readDatabaseUrl } from './url.ts'
+import { readDatabaseUrl } from '../config/database-url.ts'
 
 /** The folder of the SQL files, next to package.json. */
 const DIRECTORY = fileURLToPath(new URL('migrations', import.meta.resolve('#package.json')))

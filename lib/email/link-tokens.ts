@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 
-import type { Config } from '../config.ts'
-import { deriveKey } from '../secret-file.ts'
+import type { Config } from '../config/config.ts'
+import { deriveKey } from '../config/secret-file.ts'
 
 /**
  * Derives a token of 256 bits for a link in an email from these facts. So each attempt to send an email writes the same

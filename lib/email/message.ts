@@ -1,9 +1,9 @@
 import type { SendMailOptions } from 'nodemailer'
 
 import type { CalendarMethod } from '../agenda/icalendar.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Sql } from '../database/client.ts'
-import { escapeHtml, parseMailbox, printableLine } from '../formats.ts'
+import { escapeHtml, parseMailbox, printableLine } from '../values/formats.ts'
 
 /** An email that a sender has claimed. `data` is the value that the enqueuing statement wrote. */
 export interface ClaimedEmail<Data = any> {

@@ -2,10 +2,10 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import { comes } from '../agenda/seats.ts'
 import { hashSecretToken } from '../auth/secret-tokens.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Sql } from '../database/client.ts'
 import { toColumn } from '../database/columns.ts'
-import { isUuid } from '../formats.ts'
+import { isUuid } from '../values/formats.ts'
 import { linkToken } from './link-tokens.ts'
 import type { ClaimedEmail, Content, EmailTemplate } from './message.ts'
 

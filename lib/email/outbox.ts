@@ -1,6 +1,6 @@
 import type { PendingQuery, Row } from 'postgres'
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Sql } from '../database/client.ts'
 import { type BatchTimes, enqueueBatch } from './batches.ts'
 import { countEmails, type EmailCounts, enqueueEmails } from './emails.ts'

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 
 import { hashSecretToken } from '../auth/secret-tokens.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'

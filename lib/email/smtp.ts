@@ -1,7 +1,7 @@
 import { createTransport, type SendMailOptions } from 'nodemailer'
 
-import type { Config } from '../config.ts'
-import { isLoopback } from '../formats.ts'
+import type { Config } from '../config/config.ts'
+import { isLoopback } from '../values/formats.ts'
 import type { Delivery, Transport } from './delivery.ts'
 import { senderOf } from './message.ts'
 import { LEASE_SECONDS } from './emails.ts'

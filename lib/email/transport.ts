@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import type { FastifyBaseLogger } from 'fastify'
 import type { SendMailOptions } from 'nodemailer'
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { Delivery, Transport } from './delivery.ts'
 
 /** Tells whether emails are sent: with SMTP_URL, or as files in development. */

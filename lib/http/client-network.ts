@@ -2,7 +2,7 @@ import { isIPv6 } from 'node:net'
 
 import ipaddr from 'ipaddr.js'
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 
 /** An IP address with a port, as some proxies forward it: 192.0.2.1:5678 or [2001:db8::1]:5678. */
 const WITH_PORT = /^(?:([\d.]+)|\[([\da-f:.]+)\]):\d+$/i

@@ -1,6 +1,6 @@
 import sonicBoom from 'sonic-boom'
 
-import { LOG_FLUSH_SECONDS } from '../timeout.ts'
+import { LOG_FLUSH_SECONDS } from '../config/timeout.ts'
 
 /** Maximum number of bytes per write, unless a single line is longer. */
 const BATCH_BYTES = 65_536

@@ -5,7 +5,7 @@ import { defaultResource, detectResources, envDetector, resourceFromAttributes }
 import { BatchSpanProcessor, NodeTracerProvider } from '@opentelemetry/sdk-trace-node'
 import type { FastifyBaseLogger } from 'fastify'
 
-import { SPANS_SECONDS, withTimeout } from '../timeout.ts'
+import { SPANS_SECONDS, withTimeout } from '../config/timeout.ts'
 import { pathOf } from './logger.ts'
 
 type Log = Pick<FastifyBaseLogger, 'info' | 'warn'>

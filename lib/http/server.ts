@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { sendClientError, trackResponse } from './client-error.ts'
 
 /**

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 
 /**
  * Returns the public URL of this service: PUBLIC_URL or, in development, the host of the request. Null in production

@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
-import type { Client, FairQueue } from '../fair-queue.ts'
+import type { Client, FairQueue } from '../http/fair-queue.ts'
 import { Listener, type WatchedList } from './listener.ts'
 
 /** The name of a list. */

@@ -1,7 +1,7 @@
 import sharp, { type Sharp } from 'sharp'
 
 import { HttpError } from '../http/errors.ts'
-import { CONVERSION_SECONDS } from '../timeout.ts'
+import { CONVERSION_SECONDS } from '../config/timeout.ts'
 import {
   MAX_PIXELS, MAX_PROGRESSIVE_PIXELS, MAX_SIDE, NOT_A_PICTURE, OTHER_TYPE, tooLarge, tooManyUploads,
 } from './refusals.ts'

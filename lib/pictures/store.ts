@@ -1,9 +1,9 @@
 import type { TransactionSql } from 'postgres'
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import { expectOne, type Sql } from '../database/client.ts'
 import { type Attempt, createOnce, readCreated } from '../database/idempotency.ts'
-import type { Client, FairQueue } from '../fair-queue.ts'
+import type { Client, FairQueue } from '../http/fair-queue.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Convert, Picture } from './convert.ts'
 import { tooManyPictures, tooManyUploads } from './refusals.ts'

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'

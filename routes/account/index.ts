@@ -9,9 +9,9 @@ import { consume, consumeAccountEmail, newPasswords } from '../../lib/auth/rate-
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
-import { FRONTEND_REQUIRED } from '../../lib/schemas.ts'
-import { jwtSecretOf } from '../../lib/secret-file.ts'
-import { HASHING_SECONDS } from '../../lib/timeout.ts'
+import { FRONTEND_REQUIRED } from '../../lib/values/schemas.ts'
+import { jwtSecretOf } from '../../lib/config/secret-file.ts'
+import { HASHING_SECONDS } from '../../lib/config/timeout.ts'
 import {
   findAccountOfToken, findNotification, insertResetEmail, resetPassword, turnOff, verifyEmail,
 } from './queries.ts'

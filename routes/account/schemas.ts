@@ -5,7 +5,7 @@ import { Busy } from '../../lib/auth/passwords.ts'
 import { TOO_MANY_PASSWORDS, TooManyEmails } from '../../lib/auth/rate-limits.ts'
 import {
   EmailInput, Enum, EXAMPLE_EMAIL, IdParam, Message, NewPassword, ResponseObject, RetryAfter, TextInput, UserNotFound,
-} from '../../lib/schemas.ts'
+} from '../../lib/values/schemas.ts'
 
 const LinkToken = () => TextInput({
   description: 'The token from the fragment of the link.', examples: ['kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'],

@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 
 import { refuseRegistrations } from '../../lib/accounts/permissions.ts'
 import { attemptOf } from '../../lib/database/idempotency.ts'
-import { parseCursor } from '../../lib/formats.ts'
+import { parseCursor } from '../../lib/values/formats.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
 import {

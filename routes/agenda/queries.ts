@@ -16,7 +16,7 @@ import { isNotified, reachOf } from '../../lib/email/notifications.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { tellMissed, tellSeats } from '../../lib/email/seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
-import { EVENT_NOT_ALLOWED } from '../../lib/schemas.ts'
+import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
   type copy, type create, type get, type list, type listSeats, STORED_DETAILS, type update,
 } from './schemas.ts'

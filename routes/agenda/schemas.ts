@@ -5,7 +5,7 @@ import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempo
 import {
   DateTime, EmailAddress, eventInputs, EventNotAllowed, EventNotFound, FullName, IdParam, Message, NullableString,
   OpaqueId, Reach, RegistrationsNotAllowed, ResponseObject,
-} from '../../lib/schemas.ts'
+} from '../../lib/values/schemas.ts'
 
 const ONLINE_URL = { examples: ['https://meet.example.org/chess'] }
 

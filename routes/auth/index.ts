@@ -17,8 +17,8 @@ import {
 import { emailTo } from '../../lib/email/emails.ts'
 import { HttpError, RefusedError } from '../../lib/http/errors.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
-import { deriveKey, jwtSecretOf } from '../../lib/secret-file.ts'
-import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/timeout.ts'
+import { deriveKey, jwtSecretOf } from '../../lib/config/secret-file.ts'
+import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/config/timeout.ts'
 import { findCredentials, profileQuery, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
 

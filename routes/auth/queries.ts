@@ -6,7 +6,7 @@ import { revokeCalendar, revokeTokens, epochOf } from '../../lib/auth/revoked-to
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { emailTo, enqueueEmails } from '../../lib/email/emails.ts'
-import type { Role } from '../../lib/roles.ts'
+import type { Role } from '../../lib/values/roles.ts'
 import type { me } from './schemas.ts'
 
 interface Credentials {

@@ -5,7 +5,7 @@ import { TooManyFailures } from '../../lib/auth/rate-limits.ts'
 import {
   CurrentUser, EmailAddress, EmailInput, Enum, EXAMPLE_EMAIL, EXAMPLE_PASSWORD, FirstName, LastName, Message,
   NewPassword, OpaqueId, PlainText, ResponseObject, RetryAfter, Role, TextInput, Token, Unauthorized,
-} from '../../lib/schemas.ts'
+} from '../../lib/values/schemas.ts'
 
 const SignedIn = ResponseObject({
   user: ResponseObject({ userId: OpaqueId, email: EmailAddress, role: Role }),

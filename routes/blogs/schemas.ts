@@ -4,7 +4,7 @@ import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempo
 import {
   Avatar, DateTime, Enum, FirstName, IdParam, LastName, Message, NullableString, OpaqueId, ResponseObject, TextInput,
   Unauthorized, UrlInput,
-} from '../../lib/schemas.ts'
+} from '../../lib/values/schemas.ts'
 
 const TITLE = { examples: ['How to lose at chess'] }
 const CONTENT = { examples: ['Bring out the queen first, and be surprised by what happens.'] }

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 
 import {
   Avatar, ClubImage, ClubName, ClubNotFound, Count, FirstName, IdParam, LastName, OpaqueId, ResponseObject,
-} from '../../lib/schemas.ts'
+} from '../../lib/values/schemas.ts'
 
 const fields = {
   id: OpaqueId,

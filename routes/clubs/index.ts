@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { maxBodyBytes } from '../../lib/config.ts'
+import { maxBodyBytes } from '../../lib/config/config.ts'
 import { attemptOf } from '../../lib/database/idempotency.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError, RefusedError } from '../../lib/http/errors.ts'

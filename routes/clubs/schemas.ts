@@ -4,7 +4,7 @@ import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempo
 import {
   ClubImage, ClubName, EmailAddress, EventSummary, EXAMPLE_ID, FirstName, LastName, Message, NullableString, OpaqueId,
   ResponseObject, Role,
-} from '../../lib/schemas.ts'
+} from '../../lib/values/schemas.ts'
 
 const DESCRIPTION = { examples: ['Openings, endings, and what lies between.'] }
 

@@ -4,7 +4,7 @@ import type { Static } from '@sinclair/typebox'
 import { refuseRegistrations } from '../../lib/accounts/permissions.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
-import { EVENT_NOT_ALLOWED } from '../../lib/schemas.ts'
+import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
   deleteEvent, eventsOfMemberQuery, eventsQuery, insertEvent, insertRegistration, registrationsOfEventQuery,
   registrationsOfUserQuery, updateEvent,

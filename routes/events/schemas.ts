@@ -4,7 +4,7 @@ import {
   ClubCard, Count, DateTime, EmailAddress, Enum, EVENT_EXAMPLES, eventFields, eventInputs, EventNotAllowed,
   EventNotFound, EventSummary, EXAMPLE_DATE, EXAMPLE_ID, FirstName, FullName, IdParam, LastName, Message, OpaqueId,
   PageParams, Pagination, RegistrationsNotAllowed, ResponseObject, TextInput,
-} from '../../lib/schemas.ts'
+} from '../../lib/values/schemas.ts'
 
 const { title: Title, description: Description, imageUrl: Image } = eventInputs
 const Event = ResponseObject({ ...eventFields, club: ClubCard }, { title: 'Event' })

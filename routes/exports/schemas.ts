@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { EventNotFound, IdParam, Media, Message, RegistrationsNotAllowed } from '../../lib/schemas.ts'
+import { EventNotFound, IdParam, Media, Message, RegistrationsNotAllowed } from '../../lib/values/schemas.ts'
 
 const DESCRIPTION = 'CSV (RFC 4180) in UTF-8 with a byte order mark. A value that a spreadsheet could read as a ' +
   'formula begins with an apostrophe, for example a phone number with a plus sign.'

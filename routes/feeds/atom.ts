@@ -1,7 +1,7 @@
 import XMLBuilder from 'fast-xml-builder'
 
 import type { BodyFormat } from '../../lib/cache/index.ts'
-import { escapeHtml, paragraphsOf, printableLine } from '../../lib/formats.ts'
+import { escapeHtml, paragraphsOf, printableLine } from '../../lib/values/formats.ts'
 
 /** A post in a feed. */
 export interface FeedBlog {

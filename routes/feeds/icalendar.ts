@@ -1,6 +1,6 @@
 import { calendar, calendarEvent, type CalendarEvent, writeComponent } from '../../lib/agenda/icalendar.ts'
 import type { BodyFormat } from '../../lib/cache/index.ts'
-import { printableLine } from '../../lib/formats.ts'
+import { printableLine } from '../../lib/values/formats.ts'
 
 const END = 'END:VCALENDAR\r\n'
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { ClubNotFound, IdParam, Media, Message } from '../../lib/schemas.ts'
+import { ClubNotFound, IdParam, Media, Message } from '../../lib/values/schemas.ts'
 
 const TOKEN = 'kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'
 

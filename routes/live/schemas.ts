@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { Media, Message, RetryAfter } from '../../lib/schemas.ts'
+import { Media, Message, RetryAfter } from '../../lib/values/schemas.ts'
 
 /** Maximum number of lists per stream. */
 export const MAX_LISTS = 8

@@ -8,7 +8,7 @@ import { consume, consumeAccountEmail, failedSignIns, limitFailures, newPassword
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { knownPicturesUrl, picturesUrl } from '../../lib/pictures/stored.ts'
-import { HASHING_SECONDS } from '../../lib/timeout.ts'
+import { HASHING_SECONDS } from '../../lib/config/timeout.ts'
 import {
   type Account, accountQuery, changePassword, findAccount, insertEmailChange, insertVerificationEmail, revokeTokensOf,
   setProfile,

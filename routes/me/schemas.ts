@@ -8,7 +8,7 @@ import {
 import {
   CurrentUser, DateTime, EmailInput, Enum, EXAMPLE_PASSWORD, FirstName, LastName, Message, NameInput, NewPassword,
   NullableTextInput, PictureNotFound, ResponseObject, RetryAfter, TextInput, Token, Unauthorized,
-} from '../../lib/schemas.ts'
+} from '../../lib/values/schemas.ts'
 import { PUBLIC_URL_REQUIRED } from '../../lib/pictures/refusals.ts'
 
 const CurrentPassword = () => TextInput({ examples: [EXAMPLE_PASSWORD] })

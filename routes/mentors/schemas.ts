@@ -4,7 +4,7 @@ import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempo
 import {
   ClubCard, Count, Enum, EXAMPLE_ID, IdParam, Message, NamedClub, NullableTextInput, OpaqueId, ResponseObject,
   TextInput, UrlInput,
-} from '../../lib/schemas.ts'
+} from '../../lib/values/schemas.ts'
 
 const NAME = { examples: ['Grace Hopper'] }
 const EXPERTISE = { examples: ['Compilers'] }

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { IdParam, Media, PictureNotFound } from '../../lib/schemas.ts'
+import { IdParam, Media, PictureNotFound } from '../../lib/values/schemas.ts'
 
 export const read = {
   operationId: 'getPicture',

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
   Count, DateTime, IdParam, NullableString, OpaqueId, PageParams, ResponseObject, TextInput,
-} from '../../lib/schemas.ts'
+} from '../../lib/values/schemas.ts'
 
 const NAME = { examples: ['Grace Hopper'] }
 const CONTENT = { examples: ['The best two years of my studies.'] }

@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
-import type { Role } from '../../lib/roles.ts'
+import type { Role } from '../../lib/values/roles.ts'
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import {
   Avatar, Count, DateTime, EmailAddress, EmailInput, EXAMPLE_EMAIL, EXAMPLE_ID, FirstName, IdParam, LastName, Message,
   NamedClub, NullableString, NullableTextInput, OpaqueId, ResponseObject, Role, TextInput, UserNotFound,
-} from '../../lib/schemas.ts'
+} from '../../lib/values/schemas.ts'
 
 const Club = Type.Union([NamedClub, Type.Null()])
 const ClubId = NullableString({ description: 'The id of the user\'s club.', examples: [EXAMPLE_ID] })

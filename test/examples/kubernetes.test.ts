@@ -3,8 +3,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import ts from 'typescript'
 import { parseAllDocuments } from 'yaml'
 
-import { variables } from '#lib/config.js'
-import { shutdownTimeouts } from '#lib/timeout.js'
+import { variables } from '#lib/config/config.js'
+import { shutdownTimeouts } from '#lib/config/timeout.js'
 import { testConfig } from '../helper.ts'
 import t from '../suite.ts'
 

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { shutdownTimeouts } from '#lib/timeout.js'
+import { shutdownTimeouts } from '#lib/config/timeout.js'
 import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture } from './fixture.ts'
 import { openClient, type Outcome } from './http.ts'

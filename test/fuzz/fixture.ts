@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 
-import { type Role, ROLES } from '#lib/roles.js'
+import { type Role, ROLES } from '#lib/values/roles.js'
 import { hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { driverOptions } from '#lib/database/client.js'

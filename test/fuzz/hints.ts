@@ -2,7 +2,7 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import fc, { type Arbitrary } from 'fast-check'
 
-import { NullableTextInput, TextInput } from '#lib/schemas.js'
+import { NullableTextInput, TextInput } from '#lib/values/schemas.js'
 import { LISTS } from '#routes/live/schemas.js'
 import { PNG } from '../fixtures.ts'
 import type { Operation, Schema } from './operations.ts'

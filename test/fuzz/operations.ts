@@ -1,6 +1,6 @@
 import type { FastifyInstance, RouteOptions } from 'fastify'
 
-import type { Role } from '#lib/roles.js'
+import type { Role } from '#lib/values/roles.js'
 
 /** The part of JSON Schema that the routes use. */
 export interface Schema {

@@ -3,7 +3,7 @@ import { parse as parseQuery, type ParsedUrlQuery } from 'node:querystring'
 
 import fc, { type Arbitrary } from 'fast-check'
 
-import { ROLES } from '#lib/roles.js'
+import { ROLES } from '#lib/values/roles.js'
 import type { Hints } from './hints.ts'
 import type { Operation } from './operations.ts'
 import { validValues, anyJson, anyText, invalidJson, toObject } from './values.ts'

@@ -1,7 +1,7 @@
 // Values for requests: valid for a schema, or hostile.
 import fc, { type Arbitrary } from 'fast-check'
 
-import { FORMATS } from '#lib/formats.js'
+import { FORMATS } from '#lib/values/formats.js'
 import type { Schema } from './operations.ts'
 
 /** Texts that often reveal bugs. */

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises'
 
 import fc from 'fast-check'
 
-import { toCsv } from '#lib/csv.js'
+import { toCsv } from '#lib/values/csv.js'
 import { findVersion, type Judge, run } from './judge.ts'
 
 const ROWS = 20_000

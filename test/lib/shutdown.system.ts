@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
-import { shutdownTimeouts } from '#lib/timeout.js'
+import { shutdownTimeouts } from '#lib/config/timeout.js'
 import { guardOf } from '#plugins/auth.js'
 import { createDatabase, testConfig } from '../helper.ts'
 import { start } from '../process.ts'

@@ -4,7 +4,7 @@ import type { FastifySchema, RouteOptions } from 'fastify'
 
 import { guardOf } from '#plugins/auth.js'
 import seed from '#lib/cli/seed.js'
-import { textsOf } from '#lib/schemas.js'
+import { textsOf } from '#lib/values/schemas.js'
 import { bearer, build, inject, MAIL, make } from '../helper.ts'
 import { call } from '../process.ts'
 import t from '../suite.ts'

@@ -6,7 +6,7 @@ import postgres from 'postgres'
 import { setPassword } from '#lib/accounts/accounts.js'
 import { driverOptions } from '#lib/database/client.js'
 import { createLogger } from '#lib/http/logger.js'
-import { StartupError } from '#lib/startup.js'
+import { StartupError } from '#lib/config/startup-error.js'
 import { PNG } from '../fixtures.ts'
 import {
   bearer, build, createDatabase, inject, insert, make as makeService, person, readOnly, untilBlocked,

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import argon2 from 'argon2'
 import postgres from 'postgres'
 
-import { shutdownTimeouts } from '#lib/timeout.js'
+import { shutdownTimeouts } from '#lib/config/timeout.js'
 import { build, createDatabase, make } from '../helper.ts'
 import { networks } from '../network.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'

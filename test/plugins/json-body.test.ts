@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 
 import { Type } from '@sinclair/typebox'
 
-import { ENCODED } from '#lib/schemas.js'
+import { ENCODED } from '#lib/values/schemas.js'
 import {
   bearer, bearerOfJson, buildWithRoutes, createDatabase, inject, MAIL, make, nameOf, person,
 } from '../helper.ts'

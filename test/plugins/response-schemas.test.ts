@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { RouteOptions } from 'fastify'
 
-import { ResponseObject, Message } from '#lib/schemas.js'
+import { ResponseObject, Message } from '#lib/values/schemas.js'
 import { OVERLOADED } from '#plugins/admission.js'
 import { make } from '../helper.ts'
 import t from '../suite.ts'

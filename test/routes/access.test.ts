@@ -1,6 +1,6 @@
 import { createHmac, generateKeyPairSync, sign as signWithKey } from 'node:crypto'
 
-import { type Role, ROLES } from '#lib/roles.js'
+import { type Role, ROLES } from '#lib/values/roles.js'
 import { assertComplete, assertInvalid, assertMessage } from '../assertions.ts'
 import { bearer, bearerOfJson, buildWithRoutes, inject, MAIL, nameOf, type Person, person } from '../helper.ts'
 import { ANY_USER, OPERATIONS, roleFor } from '../operations.ts'

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import argon2 from 'argon2'
 import PostalMime from 'postal-mime'
 
-import { ROLES } from '#lib/roles.js'
+import { ROLES } from '#lib/values/roles.js'
 import { signOut } from '#lib/accounts/accounts.js'
 import { eraseUser } from '#lib/accounts/erasure.js'
 import { hashPassword, PLACEHOLDER } from '#lib/auth/passwords.js'

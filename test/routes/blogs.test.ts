@@ -1,7 +1,7 @@
 import type { FastifyJWT } from '@fastify/jwt'
 import { randomUUID } from 'node:crypto'
 
-import { ROLES } from '#lib/roles.js'
+import { ROLES } from '#lib/values/roles.js'
 import { assertMessage, DATE_TIME } from '../assertions.ts'
 import { build, inject, person } from '../helper.ts'
 import t from '../suite.ts'

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import { type Role, ROLES } from '#lib/roles.js'
+import { type Role, ROLES } from '#lib/values/roles.js'
 import { Sender } from '#lib/email/sender.js'
 import { createLogger } from '#lib/http/logger.js'
 import { recordResponses } from '../responses.ts'

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import ICAL from 'ical.js'
 
-import { ROLES } from '#lib/roles.js'
+import { ROLES } from '#lib/values/roles.js'
 import { hashPassword } from '#lib/auth/passwords.js'
-import { NOT_A_NAME } from '#lib/formats.js'
+import { NOT_A_NAME } from '#lib/values/formats.js'
 import { createLogger } from '#lib/http/logger.js'
 import { assertInvalid, assertResponse } from '../assertions.ts'
 import { PASSWORD, PNG } from '../fixtures.ts'

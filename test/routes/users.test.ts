@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { ROLES } from '#lib/roles.js'
+import { ROLES } from '#lib/values/roles.js'
 import { claimEmails, recordOutcomes } from '#lib/email/emails.js'
 import { assertMessage, assertResponse, DATE_TIME, unknownIds } from '../assertions.ts'
 import { bearer, bearerOfJson, build, inject, insert, person, type Person, untilBlocked } from '../helper.ts'

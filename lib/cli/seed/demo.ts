@@ -1,7 +1,7 @@
 import type { TransactionSql } from 'postgres'
 
-import type { Role } from '../../roles.ts'
-import { EXAMPLE_ID, EXAMPLE_PASSWORD } from '../../schemas.ts'
+import type { Role } from '../../values/roles.ts'
+import { EXAMPLE_ID, EXAMPLE_PASSWORD } from '../../values/schemas.ts'
 import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-data.ts'
 import { portrait, scene } from './demo-pictures.ts'
 

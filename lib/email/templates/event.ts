@@ -1,6 +1,6 @@
 import { type CalendarEvent, isOver } from '../../agenda/icalendar.ts'
 import { untrimmedName } from '../../database/columns.ts'
-import { paragraphsOf } from '../../formats.ts'
+import { paragraphsOf } from '../../values/formats.ts'
 import {
   announcedOf, calendarOf, describeSeat, type EmailedEvent, findAnnounced, findEventOf, type KnownEvent, linkTo,
   whereToGo,

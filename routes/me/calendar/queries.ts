@@ -2,7 +2,7 @@ import type { Static } from '@sinclair/typebox'
 
 import type { Sql } from '../../../lib/database/client.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
-import { INVALID_TOKEN } from '../../../lib/schemas.ts'
+import { INVALID_TOKEN } from '../../../lib/values/schemas.ts'
 import type { create } from './schemas.ts'
 
 type Calendar = Static<typeof create.response[201]>['calendar']

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { DateTime, Message, ResponseObject, Unauthorized } from '../../../lib/schemas.ts'
+import { DateTime, Message, ResponseObject, Unauthorized } from '../../../lib/values/schemas.ts'
 
 export const create = {
   operationId: 'createMyCalendar',

@@ -8,8 +8,8 @@ import { type Attempt, createOnce } from '../../../lib/database/idempotency.ts'
 import { reachOf } from '../../../lib/email/notifications.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
-import type { Role } from '../../../lib/roles.ts'
-import type { Reach } from '../../../lib/schemas.ts'
+import type { Role } from '../../../lib/values/roles.ts'
+import type { Reach } from '../../../lib/values/schemas.ts'
 import type { EventMessage } from './schemas.ts'
 
 /** A message with the number of people whom it reaches. */

@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { idempotencyErrors, idempotencyHeaders } from '../../../lib/database/idempotency.ts'
 import {
   Enum, EventNotFound, IdParam, Message, Reach, RegistrationsNotAllowed, ResponseObject, RetryAfter, TextInput,
-} from '../../../lib/schemas.ts'
+} from '../../../lib/values/schemas.ts'
 
 export const TOO_MANY_MESSAGES = 'Too many messages, please try again later'
 

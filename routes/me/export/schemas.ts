@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import {
   Avatar, ClubName, DateTime, EmailAddress, Enum, EventSummary, FirstName, LastName, NullableString, OpaqueId,
   ResponseObject, Role, Unauthorized,
-} from '../../../lib/schemas.ts'
+} from '../../../lib/values/schemas.ts'
 import { NotificationSwitches } from '../notifications/schemas.ts'
 
 const Account = ResponseObject({

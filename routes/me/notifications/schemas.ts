@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 
-import { ResponseObject, Unauthorized } from '../../../lib/schemas.ts'
+import { ResponseObject, Unauthorized } from '../../../lib/values/schemas.ts'
 
 const Switch = (description: string) => Type.Boolean({ description, examples: [true] })
 

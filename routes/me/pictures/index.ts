@@ -5,7 +5,7 @@ import { audit } from '../../../lib/http/audit.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import { NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge } from '../../../lib/pictures/refusals.ts'
 import { knownPicturesUrl } from '../../../lib/pictures/stored.ts'
-import { CONVERSION_SECONDS } from '../../../lib/timeout.ts'
+import { CONVERSION_SECONDS } from '../../../lib/config/timeout.ts'
 import { deletePicture, picturesOfUserQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 

@@ -7,7 +7,7 @@ import {
 } from '../../../lib/pictures/refusals.ts'
 import {
   DateTime, ENCODED, Enum, IdParam, Message, OpaqueId, PictureNotFound, ResponseObject, RetryAfter, Unauthorized,
-} from '../../../lib/schemas.ts'
+} from '../../../lib/values/schemas.ts'
 
 /** A response `{message}` with a configured limit in the message. */
 const MessageSuchAs = (example: string) => ResponseObject({ message: Type.String({ examples: [example] }) })

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import { AgendaEvent, SeatFields } from '../../../lib/agenda/schemas.ts'
-import { DateTime, IdParam, Message, NullableString, OpaqueId, ResponseObject } from '../../../lib/schemas.ts'
+import { DateTime, IdParam, Message, NullableString, OpaqueId, ResponseObject } from '../../../lib/values/schemas.ts'
 
 /** Error message if somebody changes their answer after an event. */
 export const EVENT_OVER = 'The event is over'

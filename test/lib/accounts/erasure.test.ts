@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import { ROLES } from '#lib/roles.js'
+import { ROLES } from '#lib/values/roles.js'
 import { createLogger } from '#lib/http/logger.js'
 import { eraseUser, NEUTRAL_AUTHOR } from '#lib/accounts/erasure.js'
 import userCommand from '#lib/cli/user.js'

@@ -7,7 +7,7 @@ import Fastify from 'fastify'
 import postgres, { type Sql } from 'postgres'
 
 import snapshotCache, { type CacheOptions, type CachedQuery } from '#lib/cache/index.js'
-import { FairQueue } from '#lib/fair-queue.js'
+import { FairQueue } from '#lib/http/fair-queue.js'
 import { clientIn } from '../../clients.ts'
 import { PostgresServer } from '../../postgres-server.ts'
 import t, { type Test } from '../../suite.ts'

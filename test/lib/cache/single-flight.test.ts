@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 import { type Read, singleFlight } from '#lib/cache/single-flight.js'
-import { FairQueue } from '#lib/fair-queue.js'
+import { FairQueue } from '#lib/http/fair-queue.js'
 import { clientIn } from '../../clients.ts'
 import t from '../../suite.ts'
 

@@ -4,7 +4,7 @@ import migrateCommand from '#lib/cli/migrate.js'
 import openapiCommand from '#lib/cli/openapi.js'
 import seedCommand from '#lib/cli/seed.js'
 import userCommand from '#lib/cli/user.js'
-import { NOT_A_NAME } from '#lib/formats.js'
+import { NOT_A_NAME } from '#lib/values/formats.js'
 import { call, run } from '../../process.ts'
 import t from '../../suite.ts'
 

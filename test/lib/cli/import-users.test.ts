@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 import userCommand from '#lib/cli/user.js'
-import { NOT_A_NAME } from '#lib/formats.js'
+import { NOT_A_NAME } from '#lib/values/formats.js'
 import { build, inject, person } from '../../helper.ts'
 import { call } from '../../process.ts'
 import t, { type Test } from '../../suite.ts'

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { readPassword } from '#lib/cli/read-password.js'
-import { StartupError } from '#lib/startup.js'
+import { StartupError } from '#lib/config/startup-error.js'
 import t from '../../suite.ts'
 
 const SHORT = 'The password must have at least 8 characters'

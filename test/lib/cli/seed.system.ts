@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { build, inject, person } from '../../helper.ts'
 import seedCommand from '#lib/cli/seed.js'
 import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from '#lib/cli/seed/demo-data.js'
-import { isUrl } from '#lib/formats.js'
+import { isUrl } from '#lib/values/formats.js'
 import { call, dataDir, postgresOf, run } from '../../process.ts'
 
 const PASSWORD = 'demo-password'

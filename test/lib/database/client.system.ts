@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 
 import { openDatabase } from '#lib/database/client.js'
-import { StartupError } from '#lib/startup.js'
+import { StartupError } from '#lib/config/startup-error.js'
 import { createDatabase, testConfig } from '../../helper.ts'
 import { redirectImport, run } from '../../process.ts'
 

@@ -8,7 +8,7 @@ import postgres from 'postgres'
 
 import { openDatabase } from '#lib/database/client.js'
 import { retryConflict } from '#lib/database/conflicts.js'
-import { StartupError } from '#lib/startup.js'
+import { StartupError } from '#lib/config/startup-error.js'
 import { makeProxy } from '../../postgres-server.ts'
 import { createDatabase, insert, testConfig } from '../../helper.ts'
 import { freePort } from '../../process.ts'

@@ -12,7 +12,7 @@ import t from 'tap'
 
 import { findAccount, findBinaries, startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { migrate } from '#lib/database/migrations.js'
-import { StartupError } from '#lib/startup.js'
+import { StartupError } from '#lib/config/startup-error.js'
 import { asSuperuser } from '../../run.ts'
 
 // Creates, starts and kills servers.

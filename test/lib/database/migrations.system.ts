@@ -4,7 +4,7 @@ import { readdir } from 'node:fs/promises'
 import postgres from 'postgres'
 import t from 'tap'
 
-import type { Role } from '#lib/roles.js'
+import type { Role } from '#lib/values/roles.js'
 import { createPools } from '#lib/database/client.js'
 import { migrate } from '#lib/database/migrations.js'
 import { insertEvent, insertRegistration, updateEvent } from '#routes/events/queries.js'

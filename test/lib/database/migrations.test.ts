@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 
 import { assertMigrated, migrate, migrationStatus } from '#lib/database/migrations.js'
-import { StartupError } from '#lib/startup.js'
+import { StartupError } from '#lib/config/startup-error.js'
 import { build, emptyDatabase, insert, person } from '../../helper.ts'
 import t from '../../suite.ts'
 

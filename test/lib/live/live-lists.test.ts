@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
-import { FairQueue } from '#lib/fair-queue.js'
+import { FairQueue } from '#lib/http/fair-queue.js'
 import { LiveLists } from '#lib/live/live-lists.js'
 import { clientIn } from '../../clients.ts'
 import t from '../../suite.ts'

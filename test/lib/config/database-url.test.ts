@@ -1,5 +1,5 @@
-import { readDatabaseUrl } from '#lib/database/url.js'
-import { StartupError } from '#lib/startup.js'
+import { readDatabaseUrl } from '#lib/config/database-url.js'
+import { StartupError } from '#lib/config/startup-error.js'
 import t from '../../suite.ts'
 
 const UNSET = { user: undefined, password: undefined, database: undefined }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import type { ConnectionOptions } from 'node:tls'
 
-import { StartupError } from '../startup.ts'
+import { StartupError } from './startup-error.ts'
 
 /** A PostgreSQL server, as options for both drivers. */
 interface DatabaseServer {

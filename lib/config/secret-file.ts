@@ -3,8 +3,8 @@ import { constants, existsSync } from 'node:fs'
 import { link, lstat, mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
-import { decodeUtf8 } from './formats.ts'
-import { StartupError } from './startup.ts'
+import { decodeUtf8 } from '../values/formats.ts'
+import { StartupError } from './startup-error.ts'
 
 /**
  * Reads a secret from a file that only its owner can read. The first call creates it (64 characters, base64url). If

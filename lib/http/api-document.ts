@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 
-import { FORMATS } from './formats.ts'
+import { FORMATS } from '../values/formats.ts'
 
 /** Any object within a document. */
 interface Node { [key: string]: any }

@@ -7,10 +7,10 @@ import { parseEnv } from 'node:util'
 import { type Static, type StringOptions, Type } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
 
-import { isDatabaseUrl, readDatabaseUrl } from './database/url.ts'
-import { decodeUtf8, isEmail, isSecureUrl, parseMailbox, wasNotUtf8 } from './formats.ts'
+import { isDatabaseUrl, readDatabaseUrl } from './database-url.ts'
+import { decodeUtf8, isEmail, isSecureUrl, parseMailbox, wasNotUtf8 } from '../values/formats.ts'
 import { JWT_SECRET_LENGTH } from './secret-file.ts'
-import { StartupError } from './startup.ts'
+import { StartupError } from './startup-error.ts'
 
 export const VERSION: string = createRequire(import.meta.url)('#package.json').version
 

@@ -2,9 +2,9 @@ import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join } from 'node:path'
 
-import { jwtSecretOf, readOrCreateSecret } from '#lib/secret-file.js'
-import { StartupError } from '#lib/startup.js'
-import t from '../suite.ts'
+import { jwtSecretOf, readOrCreateSecret } from '#lib/config/secret-file.js'
+import { StartupError } from '#lib/config/startup-error.js'
+import t from '../../suite.ts'
 
 /** The message of the StartupError. */
 async function refusal (path: string, read = readOrCreateSecret) {

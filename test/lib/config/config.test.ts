@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { type Config, defaultHeldBytes, loadConfig, variables } from '#lib/config.js'
-import { StartupError } from '#lib/startup.js'
-import t from '../suite.ts'
+import { type Config, defaultHeldBytes, loadConfig, variables } from '#lib/config/config.js'
+import { StartupError } from '#lib/config/startup-error.js'
+import t from '../../suite.ts'
 
 /** Loads the configuration of this environment, without a `.env` file unless one is given. */
 function load (environment: NodeJS.Dict<string> = {}, dotenv = '/dev/null') {

@@ -1,5 +1,5 @@
-import { finishDocument } from '#lib/api-document.js'
-import t from '../suite.ts'
+import { finishDocument } from '#lib/http/api-document.js'
+import t from '../../suite.ts'
 
 /** The converted schema of a parameter in a document. */
 function finished (schema: object) {

@@ -2,8 +2,8 @@ import { text as readText } from 'node:stream/consumers'
 
 import { assertStrongPassword } from '#lib/auth/new-passwords.js'
 import { decodeState } from '#lib/auth/oauth-state.js'
-import { fromCell, toCsv, toFileName } from '#lib/csv.js'
-import { isEmail, isPassword, isSecureUrl, isUrl, isUuid, printable, printableLine } from '#lib/formats.js'
+import { fromCell, toCsv, toFileName } from '#lib/values/csv.js'
+import { isEmail, isPassword, isSecureUrl, isUrl, isUuid, printable, printableLine } from '#lib/values/formats.js'
 import { clientNetwork } from '#lib/http/client-network.js'
 import { isDeeperThan } from '#lib/http/json-depth.js'
 import { pathOf } from '#lib/http/logger.js'
@@ -11,7 +11,7 @@ import { requestIdOf, traceOf } from '#lib/http/trace-context.js'
 import { toDecodable } from '#lib/http/url.js'
 import { atom } from '#routes/feeds/atom.js'
 import { icalendar } from '#routes/feeds/icalendar.js'
-import t from '../suite.ts'
+import t from '../../suite.ts'
 
 const LENGTH = 100_000
 

@@ -1,5 +1,5 @@
-import { isEmail, isName, isPassword, isText, isUrl, printable, printableLine } from '#lib/formats.js'
-import t from '../suite.ts'
+import { isEmail, isName, isPassword, isText, isUrl, printable, printableLine } from '#lib/values/formats.js'
+import t from '../../suite.ts'
 
 const LABEL = 'a'.repeat(63)
 

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
-import { either, Enum, Message, Named, PlainText, ResponseObject, textsOf } from '#lib/schemas.js'
-import t from '../suite.ts'
+import { either, Enum, Message, Named, PlainText, ResponseObject, textsOf } from '#lib/values/schemas.js'
+import t from '../../suite.ts'
 
 t.test('Two errors combine: all texts, both names, and the fields of one are optional', async t => {
   const details = ResponseObject({ message: Enum(['Two']), details: Type.String() })

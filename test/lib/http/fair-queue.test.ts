@@ -3,9 +3,9 @@ import { setImmediate } from 'node:timers/promises'
 
 import fc from 'fast-check'
 
-import { FairQueue } from '#lib/fair-queue.js'
-import { clientIn } from '../clients.ts'
-import t, { type Test } from '../suite.ts'
+import { FairQueue } from '#lib/http/fair-queue.js'
+import { clientIn } from '../../clients.ts'
+import t, { type Test } from '../../suite.ts'
 
 const now = performance.now.bind(performance)
 
