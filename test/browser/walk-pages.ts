@@ -104,7 +104,7 @@ walk('Search ignores diacritics and the order of words, and a notice can be clos
   await entry(page, 'Nkechi Obi').getByRole('button', { name: 'Role' }).click()
   t.equal(await page.evaluate("document.querySelector('dialog').contains(document.querySelector('#notices'))"), true)
   await page.getByRole('button', { name: 'Cancel' }).click()
-  t.equal(await page.evaluate("document.querySelector('#notices').parentElement.tagName"), 'BODY')
+  await page.locator('body > #notices').waitFor({ state: 'attached' })
 })
 
 walk('A refusal says when to try again', { refusals: ['POST /auth/login 429'] }, async (_t, page) => {
