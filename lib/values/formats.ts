@@ -92,7 +92,7 @@ export function isUrl (value: string) {
 /** Tells whether this is a link that a browser can follow safely: a URL of the web, not `javascript:`. */
 function isWebUrl (value: string) {
   // A URL parser removes line breaks, which would begin a new line of a calendar.
-  return isUrl(value) && /^https?:$/.test(new URL(value).protocol) && !/[\s\p{Cc}]/u.test(value)
+  return isUrl(value) && /^https?:$/.test(new URL(value).protocol) && !/\p{Cc}/u.test(value)
 }
 
 /** Tells whether this is a date-time of ISO 8601 with an offset, of a day that exists, in a year of four digits. */

@@ -7,7 +7,7 @@ import t from 'tap'
 import type { Role } from '#lib/values/roles.js'
 import { createPools } from '#lib/database/client.js'
 import { migrate } from '#lib/database/migrations.js'
-import { insertEvent, insertRegistration, updateEvent } from '#routes/events/queries.js'
+import { insertEvent, insertRegistration } from '#routes/events/queries.js'
 import { toggleLike } from '#routes/mentors/queries.js'
 import { emptyDatabase, testConfig } from '../../helper.ts'
 
@@ -106,7 +106,7 @@ t.test('operations continue while a migration waits for a long read', async t =>
       const event = await timed(insertEvent(sql, user.id, fields))
       await timed(insertRegistration(sql, email, user.id, event!.id))
       await timed(toggleLike(sql, user.id, mentor!.id))
-      await timed(updateEvent(sql, email, { user, id: event!.id, changes: { title: 'Closed day' } }))
+      await timed(sql`UPDATE events SET title = 'Closed day' WHERE id = ${event!.id}`)
       await timed(sql`INSERT INTO blogs (title, content, author_id) VALUES ('Title', 'Content', ${user.id})`)
       await timed(sql`SELECT iso8601(blogs.created_at) FROM blogs JOIN users ON users.id = author_id LIMIT 10`)
       await timed(sql`DELETE FROM event_registrations WHERE event_id = ${event!.id}`)
