@@ -52,7 +52,7 @@ class Flight<T> {
   /** Adds clients with this snapshot. Returns false if they are too late. */
   join (clients: readonly Client[], snapshot: string | null) {
     const isEarly = this.#state === 'WAITING'
-      // After a refusal, the read is no longer in the queue. A refusal concerns the networks that were refused.
+      // The queue drops a read that it refuses. A client that comes later begins a new read, and is not refused by it.
       ? !this.#isQueued || this.#read.queue.join(clients, this.#run)
       : this.#state === 'GATHERING' || (snapshot !== null && snapshot === this.#snapshot)
     if (!isEarly) return false

@@ -80,7 +80,8 @@ export async function createOnce<Row extends { id: string }> (
   if (known) return known
   const rows = await create()
   await transaction`
-    UPDATE idempotency_keys SET created_ids = ${arrayOf(rows)}::uuid[] WHERE user_id = ${userId} AND key = ${key}
+    UPDATE idempotency_keys SET created_ids = ${arrayOf(rows.map(({ id }) => id))}::uuid[]
+    WHERE user_id = ${userId} AND key = ${key}
   `
   return rows
 }
@@ -99,8 +100,8 @@ export async function insertOnce<Row extends { id: string }> (
   ))) as Promise<Row>
 }
 
-/** The ids of rows as an array of PostgreSQL: `ANY (${arrayOf(rows)}::uuid[])`. */
-export const arrayOf = (rows: { id: string }[]) => `{${rows.map(({ id }) => id).join()}}`
+/** Ids as an array of PostgreSQL: `ANY (${arrayOf(ids)}::uuid[])`. */
+export const arrayOf = (ids: string[]) => `{${ids.join()}}`
 
 /** Returns what is left of the rows that an earlier request has created; `undefined` for a new key. */
 export async function readCreated<Row> (

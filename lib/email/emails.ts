@@ -202,8 +202,8 @@ export async function findRecipient (sql: Sql, id: string): Promise<Recipient | 
 
 /**
  * Numbers of unsent emails by state, with the age of the oldest email in seconds. `untried` counts the due emails that
- * no sender has tried, and `batches` the due email batches, with the time since the oldest of them was due that no
- * emails of its turn hold up. A queue that is only long for MAIL_RATE does not raise this time.
+ * no sender has tried. `batches` counts the due email batches; its age is the time since the oldest batch was due whose
+ * turn has come. A batch that waits for emails of its own turn, because MAIL_RATE limits them, is not late.
  */
 export type EmailCounts =
   Record<Exclude<EmailState, 'sent'> | 'untried' | 'batches', { count: number, age: number }>

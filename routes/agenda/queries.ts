@@ -276,13 +276,13 @@ export function insertCopies (
         SELECT id FROM copied
       `
     }, ids => transaction<{ id: string }[]>`
-      SELECT id FROM events WHERE id = ANY (${arrayOf(ids.map(id => ({ id })))}::uuid[])
+      SELECT id FROM events WHERE id = ANY (${arrayOf(ids)}::uuid[])
     `)
     const rows = await transaction<{ event: CopiedEvent }[]>`
       SELECT row_to_json(event) AS event FROM (
         SELECT ${agendaColumns(sql)}
         FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} ${withCounts(sql)}
-        WHERE events.id = ANY (${arrayOf(created)}::uuid[])
+        WHERE events.id = ANY (${arrayOf(created.map(({ id }) => id))}::uuid[])
         ORDER BY events.date, events.id
       ) AS event
     `

@@ -4,7 +4,7 @@ import type { TransactionSql } from 'postgres'
 import { isManagedBy } from '../../../lib/accounts/permissions.ts'
 import { comingTo } from '../../../lib/agenda/seats.ts'
 import type { Sql } from '../../../lib/database/client.ts'
-import { type Attempt, createOnce } from '../../../lib/database/idempotency.ts'
+import { arrayOf, type Attempt, createOnce } from '../../../lib/database/idempotency.ts'
 import { reachOf } from '../../../lib/email/notifications.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
@@ -59,7 +59,7 @@ export async function insertMessage (
       return messages
     }, ids => transaction<SentMessage[]>`
       SELECT id, ${reachOf(sql, 'event-message', sql`event_messages.event_id`)} AS reach FROM event_messages
-      WHERE id = ANY (${`{${ids.join()}}`}::uuid[])
+      WHERE id = ANY (${arrayOf(ids)}::uuid[])
     `)
   })
   return sent!.reach

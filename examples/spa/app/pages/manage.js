@@ -60,7 +60,7 @@ function list (rows) {
   const links = new Map(rows.map(({ event, registrations }) =>
     [event.id, h('a', { class: 'button', href: `/manage/${event.id}` }, count(registrations, 'registration'))]))
   const element = rows.length === 0
-    ? nothing('There are no events yet.')
+    ? nothing('No events have been created yet.')
     : h('ul', { class: 'agenda' }, ...rows.map(({ event, registrations }) => row(event, registrations)))
   return {
     element,
