@@ -87,7 +87,7 @@ export const dueEmails = (sql: Sql | TransactionSql) => sql`
  * SQL: whose turn an email is. Everybody who causes emails takes turns, and so do the templates, so that a seat does
  * not wait behind a message of the same person. The column `network` contains the cause, see `enqueueEmails`.
  */
-export const turnOfEmail = (sql: Sql | TransactionSql) => sql`template, coalesce(network, '')`
+const turnOfEmail = (sql: Sql | TransactionSql) => sql`template, coalesce(network, '')`
 
 /** SQL: whose turn the emails of a batch are. */
 export const turnOfBatch = (sql: Sql | TransactionSql) => sql`template, coalesce(caused_by, '')`
