@@ -159,7 +159,9 @@ walk('The page of an event moves while one looks, and a different seat is offere
     SELECT 'Quiz', 'Questions', 'https://images.example.org/quiz.jpg', now() + interval '10 days', id
     FROM clubs LIMIT 1 RETURNING *
   `
-  await sql`INSERT INTO event_details (event_id, capacity) VALUES (${id}, 1)`
+  await sql`
+    INSERT INTO event_details (event_id, capacity, online_url) VALUES (${id}, 1, 'https://meet.example.org/quiz')
+  `
   // A different event of the club runs at the same time.
   await sql`
     WITH event AS (
@@ -196,6 +198,7 @@ walk('The page of an event moves while one looks, and a different seat is offere
 
   await leave('head')
   await hasText(seat, 'You have a seat.')
+  await page.getByRole('link', { name: 'https://meet.example.org/quiz' }).waitFor()
   t.equal(await seat.getByRole('status').textContent(), '✓ You have a seat.', 'screen readers announce it')
   t.equal(await places(page, '.seat button'), before, 'the button stays under the finger')
   t.equal(await hint.isVisible(), false)
@@ -220,6 +223,9 @@ walk('Past events and a blog post change while one looks', {}, async (t, page) =
   await sql`INSERT INTO event_registrations (user_id, event_id)
     SELECT id, ${id} FROM users WHERE email = 'admin@demo.example.org'`
   await hasText(card, '1 person registered')
+  await sql`INSERT INTO event_answers (registration_id, event_id)
+    SELECT id, event_id FROM event_registrations WHERE event_id = ${id}`
+  await hasText(card, 'Everybody has cancelled')
   const hint = page.getByText('This page has changed.')
   t.equal(await hint.isVisible(), false)
   await sql`UPDATE events SET title = 'Very old quiz' WHERE id = ${id}`

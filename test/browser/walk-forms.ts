@@ -221,7 +221,7 @@ walk('The app says where emails lie while the service sends none, and which pass
   t.match(await page.locator('.notice').textContent(), 'An email is on its way.')
 })
 
-walk('A head sees on a phone who comes, without scrolling', {
+walk('A head sees and changes on a phone who comes, without scrolling', {
   viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true,
 }, async (t, page) => {
   const id = await createEvent('A full room', 1)
@@ -229,9 +229,12 @@ walk('A head sees on a phone who comes, without scrolling', {
     await send('POST', `/events/${id}/register`, await tokenOf(`${name}@demo.example.org`), {})
   }
   await signIn(page, 'head', { to: `/manage/${id}` })
-  for (const state of ['Comes', 'Waits (number 1)']) {
-    const end = await page.getByRole('cell', { name: state }).evaluate(cell => cell.getBoundingClientRect().right)
-    t.ok(end <= 390, `${state} ends at ${end}`)
+  const rows = page.locator('tbody tr')
+  await rows.filter({ hasText: 'Comes' }).waitFor()
+  await rows.filter({ hasText: 'Waits (number 1)' }).waitFor()
+  for (const button of await rows.getByRole('button', { name: 'Take off' }).all()) {
+    const end = await button.evaluate(button => button.getBoundingClientRect().right)
+    t.ok(end <= 390, `${await button.getAttribute('aria-label')} ends at ${end}`)
   }
 })
 

@@ -130,7 +130,7 @@ walk('A printed page keeps its numbers, and buttons are named as they read', {},
   await signIn(page, 'head', { to: `/manage/${id}` })
   await page.getByRole('button', { name: /^Take off / }).waitFor()
   await page.emulateMedia({ media: 'print' })
-  t.equal(await page.getByText('Registered on', { exact: true }).isVisible(), true)
+  t.equal(await page.getByText('State', { exact: true }).isVisible(), true)
   t.equal(await page.getByText('Action', { exact: true }).isVisible(), false)
   await page.goto(`${origin}/manage`)
   await entry(page, 'On paper').getByText('1 registration').waitFor()

@@ -786,6 +786,21 @@ walk('A network error is reported, and can be retried', { refusals: ['GET /club-
   await page.getByRole('heading', { name: 'Clubs' }).waitFor()
 })
 
+walk('A request on a connection that has gone silent fails after half a minute', {}, async (_t, page) => {
+  await page.clock.install()
+  await page.goto(origin)
+  const isSent = new Promise<void>(resolve => {
+    // Never continues.
+    void page.route(`${api}/club-pages`, () => resolve(), { times: 1 })
+  })
+  await page.getByRole('link', { name: 'Clubs' }).first().click()
+  await isSent
+  await page.clock.fastForward(30_000)
+  await page.getByText("Can't reach the service.").waitFor()
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('heading', { name: 'Clubs' }).waitFor()
+})
+
 /** The moments when clocks change, forward and back. */
 const CLOCK_CHANGES = {
   'Australia/Sydney': ['2031-10-04T16:00:00Z', '2031-04-05T16:00:00Z'],

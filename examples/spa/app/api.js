@@ -6,6 +6,9 @@ import { expire, isShared, keepToken, setUser, token } from './session.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 
+/** Longest time until a response begins, in milliseconds. A connection can go silent without an error. */
+const SILENCE_MS = 30_000
+
 /** @type {Set<Promise<Response>>} */
 const writes = new Set()
 
@@ -13,7 +16,9 @@ export const client = createClient({
   baseUrl: API,
   token,
   fetch (request) {
-    const response = fetch(request)
+    const silence = new AbortController()
+    const timer = setTimeout(() => silence.abort(), SILENCE_MS)
+    const response = fetch(request, { signal: silence.signal }).finally(() => clearTimeout(timer))
     if (request.method !== 'GET') {
       writes.add(response)
       response.catch(() => {}).finally(() => writes.delete(response))

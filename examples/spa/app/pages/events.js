@@ -205,10 +205,13 @@ function card (event) {
 }
 
 /** @param {AgendaEvent} event */
-const numbersOf = event => [h('span', {}, howMany(event.comingCount)), seats(event)].filter(node => node !== null)
+const numbersOf = event => [h('span', {}, howMany(event)), seats(event)].filter(node => node !== null)
 
-/** @param {number} number */
-const howMany = number => number === 0 ? 'Nobody has registered yet' : `${count(number, 'person', 'people')} registered`
+/** @param {AgendaEvent} event */
+function howMany ({ registrationCount, comingCount }) {
+  if (comingCount > 0) return `${count(comingCount, 'person', 'people')} registered`
+  return registrationCount === 0 ? 'Nobody has registered yet' : 'Everybody has cancelled'
+}
 
 /** @param {AgendaEvent} event */
 function seats ({ capacity, seatsLeft, waitingCount, ...event }) {
@@ -234,11 +237,15 @@ export async function eventPage ({ parts: [id = ''], query }) {
   const { title, description, imageUrl, date, endsAt, place, hasOnlineUrl, club } = event
   const numbers = h('p', { class: 'meta' }, ...numbersOf(event))
   const seat = seatPart(event, own, isTold === true)
+  const online = h('span', {}, onlineLink(own))
   const hint = follow([listWith(event)], async () => {
     const [{ event: now }, ownNow] = await load()
     numbers.replaceChildren(...numbersOf(now))
     const shown = seat.update(now, ownNow)
-    return isSame([event, own && { ...own, state: shown }], [now, ownNow])
+    const isPromoted = own?.state !== shown
+    if (isPromoted) online.replaceChildren(onlineLink(ownNow))
+    const before = isPromoted ? { ...own, state: shown, onlineUrl: ownNow?.onlineUrl } : own
+    return isSame([event, before], [now, ownNow])
   })
   return [h('article', { class: 'reading event' },
     cover(title, imageUrl, { of: club.name, wide: true, large: true }),
@@ -248,7 +255,7 @@ export async function eventPage ({ parts: [id = ''], query }) {
     h('dl', { class: 'facts' },
       ...fact('When', atTime(date), untilTime(date, endsAt)),
       ...place ? fact('Where', place) : [],
-      ...hasOnlineUrl ? fact('Online', onlineLink(own)) : []),
+      ...hasOnlineUrl ? fact('Online', online) : []),
     numbers,
     problem && h('p', { class: 'problem', role: 'alert' }, problem),
     ...isOver(event)
@@ -283,7 +290,8 @@ async function copyLink () {
 
 /** @param {OwnSeat | undefined} own */
 function onlineLink (own) {
-  if (own?.onlineUrl) return outside(own.onlineUrl, own.onlineUrl)
+  const link = own?.onlineUrl && outside(own.onlineUrl, own.onlineUrl)
+  if (link) return link
   return own?.state === 'seated' ? 'The link follows.' : 'People with a seat see the link here.'
 }
 

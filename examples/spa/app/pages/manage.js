@@ -341,8 +341,7 @@ export async function attendeesPage ({ parts: [id = ''] }) {
   const load = () => call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
   const { event, seats } = await load()
   const summary = h('p', { class: 'lead' }, ...summaryOf(event, seats))
-  const rows = table('Registrations', ['Name', 'State', 'Email', 'Registered on', 'Action'],
-    seats.map(seat => rowOf(id, seat)))
+  const rows = table('Registrations', ['Person', 'State', 'Action'], seats.map(seat => rowOf(event, seat)))
   let shown = seats
   // Nothing moves under a finger while the people who are shown keep their places.
   const hint = follow([listWith(event)], async () => {
@@ -352,7 +351,7 @@ export async function attendeesPage ({ parts: [id = ''] }) {
     if (!isLonger || seats.length === 0) return next.length === 0
     shown = next
     const body = (/** @type {Element} */ table) => /** @type {Element} */ (table.querySelector('tbody'))
-    body(rows).replaceWith(body(table('', [], next.map(seat => rowOf(id, seat)))))
+    body(rows).replaceWith(body(table('', [], next.map(seat => rowOf(now, seat)))))
     return true
   })
   return [
@@ -393,19 +392,24 @@ function summaryOf (event, seats) {
 /**
  * The cells of a person.
  *
- * @param {string} id the id of the event
+ * @param {Schemas['ManagedEvent']} event
  * @param {Schemas['Seat']} seat
  */
-function rowOf (id, { registrationId, name, email, registeredAt, state, position, isReached }) {
+function rowOf (event, { registrationId, name, email, registeredAt, state, position, isReached }) {
+  const text = !EMAILS || state === 'declined' || isOver(event)
+    ? 'The registration is deleted, and no email tells the person.'
+    : isReached
+      ? 'The registration is deleted. An email tells the person, unless they have turned these emails off.'
+      : 'The registration is deleted. Tell the person yourself, because emails may not reach them.'
   return [
-    name, `${STATES[state]}${position === null ? '' : ` (number ${position})`}`,
-    h('span', {}, h('span', { class: 'address' }, email), ' ',
-      !isReached && EMAILS && h('span', { class: 'badge draft' }, 'Cannot be reached')),
-    onDate(registeredAt),
+    h('div', {}, name,
+      h('span', { class: 'meta' }, h('span', {}, email),
+        !isReached && EMAILS && h('span', { class: 'badge draft' }, 'Cannot be reached'))),
+    h('div', {}, `${STATES[state]}${position === null ? '' : ` (number ${position})`}`,
+      h('span', { class: 'meta' }, h('span', {}, 'registered on ', onDate(registeredAt)))),
     actionButton('Take off', async () => {
-      const text = 'The registration is deleted. An email tells the person, if they get emails about events.'
       if (!await confirmed(`Take ${name} off the list?`, text, 'Take off')) return
-      const params = { path: { id, registrationId } }
+      const params = { path: { id: event.id, registrationId } }
       await call(client.DELETE('/agenda/{id}/seats/{registrationId}', { params }))
       await refresh()
       notify(`${name} is off the list.`)
