@@ -789,12 +789,11 @@ walk('A network error is reported, and can be retried', { refusals: ['GET /club-
 walk('A request on a connection that has gone silent fails after half a minute', {}, async (_t, page) => {
   await page.clock.install()
   await page.goto(origin)
-  const isSent = new Promise<void>(resolve => {
-    // Never continues.
-    void page.route(`${api}/club-pages`, () => resolve(), { times: 1 })
-  })
+  // Never continues.
+  await page.route(`${api}/club-pages`, () => {}, { times: 1 })
+  const sent = page.waitForRequest(`${api}/club-pages`)
   await page.getByRole('link', { name: 'Clubs' }).first().click()
-  await isSent
+  await sent
   await page.clock.fastForward(30_000)
   await page.getByText("Can't reach the service.").waitFor()
   await page.getByRole('button', { name: 'Try again' }).click()
