@@ -180,6 +180,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agenda/{id}/message": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send an email to everyone registered for an event
+         * @description Replies go to your email address if it is verified. Club heads may write about events of their own club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.
+         *
+         *     Roles: `ADMIN`, `CLUB_HEAD`.
+         */
+        post: operations["sendMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/agenda/{id}/seats": {
         parameters: {
             query?: never;
@@ -995,7 +1017,8 @@ export interface paths {
         put?: never;
         /**
          * Send an email to everyone registered for an event
-         * @description Replies go to your email address if it is verified. Club heads may write about events of their own club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.
+         * @deprecated
+         * @description Use `POST /agenda/:id/message`, which does the same.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -2788,6 +2811,11 @@ export interface components {
             position: number | null;
             isReached: boolean;
         };
+        SentMessage: {
+            /** @constant */
+            message: "The message is on its way";
+            reach: components["schemas"]["Reach"];
+        };
         SignedIn: {
             user: {
                 userId: components["schemas"]["Id"];
@@ -3711,6 +3739,77 @@ export interface operations {
                     };
                 };
             };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    sendMessage: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description A random text. A request that you send again with its key creates nothing twice.
+                 * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
+                 */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /**
+                 * @description The id of the event.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EventMessage"];
+            };
+        };
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SentMessage"];
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequired"];
+            403: components["responses"]["ForbiddenOrRegistrationsNotAllowed"];
+            404: components["responses"]["EventNotFound"];
+            410: components["responses"]["CreatedIsGone"];
+            422: components["responses"]["KeyUsed"];
+            /** @description `Too many messages, please try again later` */
+            429: {
+                headers: {
+                    /** @description The number of seconds to wait before you try again. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Too many messages, please try again later";
+                    };
+                };
+            };
+            /** @description `Error sending the message` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error sending the message";
+                    };
+                };
+            };
+            501: components["responses"]["EmailRequired"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -6006,11 +6105,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "The message is on its way";
-                        reach: components["schemas"]["Reach"];
-                    };
+                    "application/json": components["schemas"]["SentMessage"];
                 };
             };
             /** @description `Validation error` or `Event ID is required` */

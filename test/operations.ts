@@ -133,6 +133,14 @@ export const DETAILS = valid(DETAIL_FIELDS)
 /** An event with its details. */
 export const AGENDA_EVENT = { ...valid(AGENDA_FIELDS), endsAt: '2031-02-03T12:00:00.000Z', place: 'Room 1' }
 
+/** Has two paths. */
+const MESSAGE: Operation = {
+  access: ORGANIZERS,
+  failure: 'Error sending the message',
+  body: { subject: 'Boards', text: 'Bring a board, please.' },
+  given: event,
+}
+
 export const OPERATIONS: Record<string, Operation> = {
   'POST /auth/register': {
     access: 'anyone',
@@ -452,6 +460,7 @@ export const OPERATIONS: Record<string, Operation> = {
     ownClub: 'Not allowed to modify this event',
     unknown: 'Event not found',
   },
+  'POST /agenda/:id/message': MESSAGE,
   'GET /me/seats': { access: ANY_USER, failure: 'Error fetching seats', cache: 'private', gone: [200, { seats: [] }] },
   'PUT /me/seats/:eventId': {
     access: ANY_USER,
@@ -566,12 +575,7 @@ export const OPERATIONS: Record<string, Operation> = {
     gone: [401, 'Unauthorized'],
     body: { notifications: { registration: false } },
   },
-  'POST /me/events/:id/message': {
-    access: ORGANIZERS,
-    failure: 'Error sending the message',
-    body: { subject: 'Boards', text: 'Bring a board, please.' },
-    given: event,
-  },
+  'POST /me/events/:id/message': MESSAGE,
   'GET /me/export': { access: ANY_USER, failure: 'Error exporting data', gone: [401, 'Unauthorized'] },
 
   'GET /pictures/:id': {

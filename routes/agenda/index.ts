@@ -6,6 +6,7 @@ import { attemptOf } from '../../lib/database/idempotency.ts'
 import { parseCursor } from '../../lib/values/formats.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
+import { type MessageRoute, sendMessage } from './messages.ts'
 import {
   agendaEventQuery, agendaQuery, changeEvent, insertCopies, insertEvent, removeSeat, seatsQuery,
 } from './queries.ts'
@@ -89,6 +90,13 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     audit(request, 'registration-deleted', { target: registrationId })
     return { message: 'Registration deleted successfully' }
   })
+
+  app.post<MessageRoute>('/:id/message', {
+    onRequest: [app.requireEmail, app.requireRole('ADMIN', 'CLUB_HEAD')],
+    bodyLimit: app.config.MAX_TEXT_BYTES,
+    schema: schemas.sendMessage,
+    config: { failure: 'Error sending the message', transaction: true },
+  }, sendMessage)
 }
 
 /** The list for a query string. */

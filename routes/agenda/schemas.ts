@@ -3,8 +3,8 @@ import { Type } from '@sinclair/typebox'
 import { AgendaEvent, agendaFields, SeatFields } from '../../lib/agenda/schemas.ts'
 import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
-  DateTime, EmailAddress, eventInputs, EventNotAllowed, EventNotFound, FullName, IdParam, Message, NullableString,
-  OpaqueId, Reach, RegistrationsNotAllowed, ResponseObject,
+  DateTime, EmailAddress, Enum, eventInputs, EventNotAllowed, EventNotFound, FullName, IdParam, Message, NullableString,
+  OpaqueId, Reach, RegistrationsNotAllowed, ResponseObject, RetryAfter, TextInput,
 } from '../../lib/values/schemas.ts'
 
 const ONLINE_URL = { examples: ['https://meet.example.org/chess'] }
@@ -173,5 +173,29 @@ export const removeSeat = {
     200: Message('Registration deleted successfully'),
     403: EventNotAllowed,
     404: Message('Event not found', 'Registration not found'),
+  },
+}
+
+export const TOO_MANY_MESSAGES = 'Too many messages, please try again later'
+
+export const sendMessage = {
+  operationId: 'sendMessage',
+  summary: 'Send an email to everyone registered for an event',
+  description: 'Replies go to your email address if it is verified. Club heads may write about events of their own ' +
+    'club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.',
+  params,
+  headers: idempotencyHeaders,
+  body: Type.Object({
+    subject: TextInput({ format: 'visible', minLength: 3, maxLength: 200, examples: ['Chess Night: bring a board'] }),
+    text: TextInput({
+      format: 'visible', minLength: 10, maxLength: 10_000, examples: ['We have fewer boards than guests this time.'],
+    }),
+  }, { title: 'EventMessage' }),
+  response: {
+    202: ResponseObject({ message: Enum(['The message is on its way']), reach: Reach }, { title: 'SentMessage' }),
+    403: RegistrationsNotAllowed,
+    404: EventNotFound,
+    ...idempotencyErrors,
+    429: { ...Message(TOO_MANY_MESSAGES), headers: RetryAfter },
   },
 }

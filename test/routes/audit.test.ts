@@ -264,12 +264,12 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
     t.strictSame(await send('/me/notifications', { notifications: { blogDecision: true, 'of a stranger': 1 } }),
       [{ event: 'notifications-changed', fields: ['blogDecision'] }])
   },
-  async 'POST /me/events/:id/message' (_send, t) {
+  async 'POST /agenda/:id/message' (_send, t) {
     const batch = await build(t, { ...MAIL, DATABASE_URL }, logger())
     const target = await makeEvent()
     const message = { subject: 'Boards', text: 'Bring a board, please.' }
     const send = (id: string) =>
-      auditOf(() => inject(batch, 'POST', `/me/events/${id}/message`, message, bearer(admin.token)))
+      auditOf(() => inject(batch, 'POST', `/agenda/${id}/message`, message, bearer(admin.token)))
     t.strictSame(await send(target), [{ event: 'message-sent', actor: admin.id, target }])
     t.strictSame(await send(randomUUID()), [], 'no event')
   },

@@ -19,7 +19,7 @@ const NOT_SHOWN = ['password', 'data', 'newRole', 'dates', 'ends']
 /** These ids have tests of their own. */
 const EXEMPT = [
   'DELETE /users/:userId/club', 'GET /feeds/me/:token.ics', 'POST /account/unsubscribe/:token',
-  'POST /me/events/:id/message',
+  'POST /agenda/:id/message', 'POST /me/events/:id/message',
 ]
 
 /** The rows that an operation needs, and a function that sends a request of an authorized user. */

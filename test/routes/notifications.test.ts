@@ -1,6 +1,6 @@
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { NOTIFICATIONS, unsubscribeToken } from '#lib/email/notifications.js'
-import { assertMessage } from '../assertions.ts'
+import { assertInvalid, assertMessage } from '../assertions.ts'
 import { build, inject, insert, MAIL, make, type Person, person } from '../helper.ts'
 import t from '../suite.ts'
 
@@ -126,25 +126,28 @@ async function makeEvent (club: string) {
   return event
 }
 
-t.test('POST /me/events/:id/message has the same access and messages as the registrations', async t => {
+t.test('POST /agenda/:id/message and its path of version 1.0.0 have the same access as the registrations', async t => {
   const [own, other] = [await makeEvent(chess), await makeEvent(go)]
   const head = await person(app, 'CLUB_HEAD', { club_id: chess })
   const admin = await person(app, 'ADMIN')
   const stranger = await person(app, 'CLUB_HEAD')
-  for (const [user, id] of [
-    [head, own], [head, other], [stranger, own], [head, 'unknown'], [head, ''], [admin, 'unknown'],
-  ] as const) {
-    const sent = await user.inject('POST', `/me/events/${id}/message`, MESSAGE)
-    const seen = await user.inject('GET', `/events/${id}/registrations`)
-    t.strictSame([sent.statusCode, sent.json()], seen.statusCode === 200
-      ? [202, { message: 'The message is on its way', reach: { reached: 1, notReached: 0 } }]
-      : [seen.statusCode, seen.json()])
+  for (const path of ['agenda', 'me/events']) {
+    for (const [user, id] of [
+      [head, own], [head, other], [stranger, own], [head, 'unknown'], [admin, 'unknown'], [admin, other],
+    ] as const) {
+      const sent = await user.inject('POST', `/${path}/${id}/message`, MESSAGE)
+      const seen = await user.inject('GET', `/events/${id}/registrations`)
+      t.strictSame([sent.statusCode, sent.json()], seen.statusCode === 200
+        ? [202, { message: 'The message is on its way', reach: { reached: 1, notReached: 0 } }]
+        : [seen.statusCode, seen.json()])
+    }
   }
-  t.equal((await admin.inject('POST', `/me/events/${other}/message`, MESSAGE)).statusCode, 202)
+  assertMessage(t, await head.inject('POST', '/me/events//message', MESSAGE), 400, 'Event ID is required')
+  assertInvalid(t, await head.inject('POST', '/agenda//message', MESSAGE), ['id'])
   t.match(await sql`
     SELECT sender_id, subject, text FROM event_messages WHERE event_id IN (${own}, ${other})
-    ORDER BY sender_id = ${admin.id}
-  `, [{ ...MESSAGE, sender_id: head.id }, { ...MESSAGE, sender_id: admin.id }])
+    ORDER BY created_at
+  `, Array(2).fill([{ ...MESSAGE, sender_id: head.id }, { ...MESSAGE, sender_id: admin.id }]).flat())
 })
 
 t.test('A message has a visible text of a minimum and a maximum length', async t => {
@@ -153,14 +156,14 @@ t.test('A message has a visible text of a minimum and a maximum length', async t
     { subject: 'x' }, { subject: 'x'.repeat(201) }, { text: 'x' }, { text: 'x'.repeat(10_001) },
     { text: `${MESSAGE.text}\u0000` }, { subject: '   ' }, { text: '\n\t\u200b'.repeat(5) },
   ]) {
-    const { statusCode } = await admin.inject('POST', `/me/events/${id}/message`, { ...MESSAGE, ...wrong })
+    const { statusCode } = await admin.inject('POST', `/agenda/${id}/message`, { ...MESSAGE, ...wrong })
     t.equal(statusCode, 400)
   }
 })
 
 t.test('A user writes five messages within 15 minutes', async t => {
   const [id, admin] = [await makeEvent(chess), await person(app, 'ADMIN')]
-  const send = () => admin.inject('POST', `/me/events/${id}/message`, MESSAGE)
+  const send = () => admin.inject('POST', `/agenda/${id}/message`, MESSAGE)
   for (let n = 0; n < 5; n++) t.equal((await send()).statusCode, 202)
   const response = await send()
   t.strictSame([response.statusCode, response.json()], [429, { message: 'Too many messages, please try again later' }])
@@ -170,7 +173,7 @@ t.test('A user writes five messages within 15 minutes', async t => {
 t.test('A message of a deleted user is not sent', async t => {
   const [id, admin] = [await makeEvent(chess), await person(app, 'ADMIN')]
   await sql`DELETE FROM users WHERE id = ${admin.id}`
-  t.equal((await admin.inject('POST', `/me/events/${id}/message`, MESSAGE)).statusCode, 404)
+  t.equal((await admin.inject('POST', `/agenda/${id}/message`, MESSAGE)).statusCode, 404)
 })
 
 t.test('Later messages remove messages that are 60 days old', async t => {
@@ -181,7 +184,7 @@ t.test('Later messages remove messages that are 60 days old', async t => {
       (${id}, ${admin.id}, 'past', 'A text', now() - interval '61 days'),
       (${id}, ${admin.id}, 'kept', 'A text', now() - interval '59 days')
   `
-  await admin.inject('POST', `/me/events/${id}/message`, MESSAGE)
+  await admin.inject('POST', `/agenda/${id}/message`, MESSAGE)
   const messages = await sql`SELECT subject FROM event_messages WHERE sender_id = ${admin.id} ORDER BY created_at`
   t.strictSame(messages.map(({ subject }) => subject), ['kept', MESSAGE.subject])
 })
@@ -193,6 +196,6 @@ t.test('Without email nothing is written, and a message is a 501', async t => {
   t.equal((await ada.inject('POST', `${path}/register`)).statusCode, 201)
   t.equal((await admin.inject('PUT', path, { title: 'Morning' })).statusCode, 200)
   t.equal((await admin.inject('DELETE', path)).statusCode, 200)
-  assertMessage(t, await admin.inject('POST', '/me/events/x/message', MESSAGE), 501, 'Email is not configured')
+  assertMessage(t, await admin.inject('POST', '/agenda/x/message', MESSAGE), 501, 'Email is not configured')
   t.equal((await bare.sql`SELECT id FROM emails UNION ALL SELECT id FROM email_batches`).length, 0)
 })

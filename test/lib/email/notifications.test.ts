@@ -574,7 +574,7 @@ t.test('Texts of people have a direction of their own in HTML', async t => {
   const ada = await member()
   await ada.inject('POST', `/events/${event}/register`)
   const sender = await person(app, 'ADMIN')
-  await sender.inject('POST', `/me/events/${event}/message`, { subject: 'שלום', text: 'שלום שלום שלום\nAda' })
+  await sender.inject('POST', `/agenda/${event}/message`, { subject: 'שלום', text: 'שלום שלום שלום\nAda' })
   const emails = await deliver(t)
   const registered = emails.find(({ subject }) => subject!.startsWith('You are registered'))!
   t.match(registered.text, 'You are registered for “ערב <שחמט>” of Chess Club, on ')
@@ -854,7 +854,7 @@ t.test('Users of a deleted event get the cancellation, and messages that were ac
   await ada.inject('POST', `/events/${event}/register`)
   await sql`UPDATE event_registrations SET registered_at = now() - interval '2 days'`
   await change(event, { title: 'Go Night' })
-  await admin.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
+  await admin.inject('POST', `/agenda/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
   await writeReminders(sql, 24)
   await skipWaiting()
   await writeAllEmails()
@@ -1012,7 +1012,7 @@ t.test('A message goes to all who are registered, and responses to its sender', 
   await register(event, [unverifiedGuest, silent])
   const text = 'Dear all,\r\n\r\n\r\nwe have <few> boards:\ntwo.\n'
   const message = { subject: 'Bring a board\r\nBcc: eve@example.org', text }
-  const { statusCode, body } = await head.inject('POST', `/me/events/${event}/message`, message)
+  const { statusCode, body } = await head.inject('POST', `/agenda/${event}/message`, message)
   t.equal(statusCode, 202)
   t.strictSame(JSON.parse(body), { message: 'The message is on its way', reach: { reached: 2, notReached: 2 } })
   const { seats, cancellation } = (await head.inject('GET', `/agenda/${event}/seats`)).json()
@@ -1030,7 +1030,7 @@ t.test('A message goes to all who are registered, and responses to its sender', 
   })
 
   await sql`UPDATE users SET email_verified_at = NULL WHERE id = ${head.id}`
-  await head.inject('POST', `/me/events/${event}/message`, message)
+  await head.inject('POST', `/agenda/${event}/message`, message)
   const [unverified] = await deliver(t)
   t.equal(unverified!.replyTo, undefined, 'if their email is verified')
 })
@@ -1049,7 +1049,7 @@ t.test('An erased member gets no email', async t => {
 t.test('An email of a message that is gone is not sent', async t => {
   const [event, ada] = [await makeEvent(), await member()]
   await register(event, [ada])
-  await admin.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
+  await admin.inject('POST', `/agenda/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
   await sql`DELETE FROM event_messages`
   t.strictSame(await deliver(t), [])
 })
@@ -1069,7 +1069,7 @@ t.test('An accepted message outlives its sender and its event', async t => {
       })
       const [event, ada] = [await makeEvent(), await member()]
       await register(event, [ada])
-      await head.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
+      await head.inject('POST', `/agenda/${event}/message`, { subject: 'Boards', text: 'Bring a board, please.' })
       if (isWritten) await writeEmails(sql)
       await lose(head, event)
       const emails = await deliver(t)

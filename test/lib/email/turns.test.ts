@@ -104,7 +104,7 @@ t.test('A seat does not wait behind a message of the same person to many', async
   await register(ada, event)
   await sql`DELETE FROM emails`
   const text = 'Please bring a board and a clock.'
-  const sent = await admin.inject('POST', `/me/events/${event}/message`, { subject: 'Boards', text })
+  const sent = await admin.inject('POST', `/agenda/${event}/message`, { subject: 'Boards', text })
   t.equal(sent.statusCode, 202)
   const { arrival } = await startSending(t)
   while (await pending() === 0) await sleep(5)

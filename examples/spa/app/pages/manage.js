@@ -434,7 +434,7 @@ async function writeToAll (id, title) {
     draft: `message ${id}`,
     async send ({ subject = '', text = '' }, once) {
       const params = { path: { id }, header: once }
-      const { reach } = await call(client.POST('/me/events/{id}/message', { params, body: { subject, text } }))
+      const { reach } = await call(client.POST('/agenda/{id}/message', { params, body: { subject, text } }))
       close(`“${subject}” reaches ${reach.reached} of ${reach.reached + reach.notReached}.`)
     },
   })])

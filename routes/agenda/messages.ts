@@ -1,16 +1,46 @@
 import type { Static } from '@sinclair/typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { TransactionSql } from 'postgres'
 
-import { isManagedBy } from '../../../lib/accounts/permissions.ts'
-import { comingTo } from '../../../lib/agenda/seats.ts'
-import type { Sql } from '../../../lib/database/client.ts'
-import { arrayOf, type Attempt, createOnce } from '../../../lib/database/idempotency.ts'
-import { reachOf } from '../../../lib/email/notifications.ts'
-import type { Outbox } from '../../../lib/email/outbox.ts'
-import { HttpError } from '../../../lib/http/errors.ts'
-import type { Role } from '../../../lib/values/roles.ts'
-import type { Reach } from '../../../lib/values/schemas.ts'
-import type { EventMessage } from './schemas.ts'
+import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
+import { comingTo } from '../../lib/agenda/seats.ts'
+import { consume, type RateLimit } from '../../lib/auth/rate-limits.ts'
+import type { Sql } from '../../lib/database/client.ts'
+import { arrayOf, type Attempt, attemptOf, createOnce } from '../../lib/database/idempotency.ts'
+import { reachOf } from '../../lib/email/notifications.ts'
+import type { Outbox } from '../../lib/email/outbox.ts'
+import { audit } from '../../lib/http/audit.ts'
+import { HttpError } from '../../lib/http/errors.ts'
+import { type Reach, REGISTRATIONS_NOT_ALLOWED } from '../../lib/values/schemas.ts'
+import { type sendMessage as schema, TOO_MANY_MESSAGES } from './schemas.ts'
+
+/** Maximum number of messages to event attendees within LIMIT_WINDOW. */
+const MESSAGES_PER_USER = 5
+
+/** A message to the participants of the event in the path. */
+export interface MessageRoute {
+  Params: { id: string }
+  Body: Static<typeof schema.body>
+}
+
+/** The handler of `POST /agenda/:id/message`, and of the path of version 1.0.0. */
+export async function sendMessage (request: FastifyRequest<MessageRoute>, reply: FastifyReply) {
+  const { server: { sql, outbox, config }, user, params: { id }, body } = request
+  await findManagedEvent(sql, user, id, REGISTRATIONS_NOT_ALLOWED)
+  const messages: RateLimit = {
+    name: 'event-messages', key: user.id, max: MESSAGES_PER_USER, message: TOO_MANY_MESSAGES,
+  }
+  const reach = await insertMessage(
+    sql, outbox, { user, eventId: id, message: body, attempt: attemptOf(request) },
+    // A repeated request is not a new message.
+    async transaction => {
+      await consume(transaction, messages, config.LIMIT_WINDOW)
+      audit(request, 'message-sent', { target: id })
+    }
+  )
+  reply.code(202)
+  return { message: 'The message is on its way', reach } as const
+}
 
 /** A message with the number of people whom it reaches. */
 interface SentMessage {
@@ -24,10 +54,10 @@ interface SentMessage {
  * event does not exist any more or the user may not manage it. Deletes some messages older than 60 days, whose emails
  * no longer exist.
  */
-export async function insertMessage (
+async function insertMessage (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
   { user, eventId, message: { subject, text }, attempt }: {
-    user: { id: string, role: Role }, eventId: string, message: EventMessage, attempt: Attempt | undefined
+    user: User, eventId: string, message: MessageRoute['Body'], attempt: Attempt | undefined
   },
   onNew: (transaction: TransactionSql) => Promise<void>
 ) {
