@@ -21,19 +21,19 @@ export const runsUntil = (sql: Sql | TransactionSql, date = sql`events.date`) =>
   coalesce(${endOf(sql, date)}, ${date} + ${DURATION}::interval)
 `
 
-/** SQL query: the number of registered people who do not come to an event. */
-const declineCount = (sql: Sql) => sql`
-  (SELECT coalesce(sum(count), 0) FROM event_decline_counts WHERE event_id = events.id)
+/** SQL query: the number of people who registered for an event, and of those who come. */
+const countsOf = (sql: Sql) => sql`
+  SELECT registered, registered - declined AS coming
+  FROM ${registrationCount(sql)} AS registrations (registered) CROSS JOIN (
+    SELECT coalesce(sum(count), 0) AS declined FROM event_decline_counts WHERE event_id = events.id
+  ) AS declines
 `
 
 /** SQL: the number of people who come to an event. */
-export const comingCount = (sql: Sql) => sql`(${registrationCount(sql)} - ${declineCount(sql)})`
+export const comingCount = (sql: Sql) => sql`(SELECT coming FROM (${countsOf(sql)}) AS counts)`
 
-/** SQL joins: the numbers of people who registered for each event, and who do not come. */
-export const withCounts = (sql: Sql) => sql`
-  CROSS JOIN LATERAL ${registrationCount(sql)} AS registration_count (registered)
-  CROSS JOIN LATERAL ${declineCount(sql)} AS decline_count (declined)
-`
+/** SQL join: the columns of `countsOf` for each event. */
+export const withCounts = (sql: Sql) => sql`CROSS JOIN LATERAL (${countsOf(sql)}) AS counts`
 
 /** SQL query: the number of people in line without a seat that a smaller room left to them. Needs `withDetails`. */
 const cameAfter = (sql: Sql) => sql`
@@ -47,13 +47,13 @@ const cameAfter = (sql: Sql) => sql`
 
 /** An event with its club and the public details. Needs `clubs`, `withDetails` and `withCounts`. */
 export const agendaColumns = (sql: Sql) => sql`
-  ${eventColumns(sql)}, registered AS "registrationCount", registered - declined AS "comingCount",
+  ${eventColumns(sql)}, registered AS "registrationCount", coming AS "comingCount",
   iso8601(${endOf(sql)}) AS "endsAt", place, online_url IS NOT NULL AS "hasOnlineUrl", capacity,
-  CASE WHEN capacity IS NOT NULL THEN greatest(capacity - registered + declined, 0) END AS "seatsLeft",
+  CASE WHEN capacity IS NOT NULL THEN greatest(capacity - coming, 0) END AS "seatsLeft",
   CASE
-    WHEN capacity IS NULL OR registered - declined <= capacity THEN 0
-    WHEN seated_until IS NULL THEN registered - declined - capacity
-    ELSE least(registered - declined - capacity, ${cameAfter(sql)})
+    WHEN capacity IS NULL OR coming <= capacity THEN 0
+    WHEN seated_until IS NULL THEN coming - capacity
+    ELSE least(coming - capacity, ${cameAfter(sql)})
   END AS "waitingCount"
 `
 

@@ -38,11 +38,27 @@ const answer = (who: Person, id: string, coming: boolean) => who.inject('PUT', `
 interface Listed { registrationId: string, userId: string, state: string, position: number | null }
 const list = async (id: string): Promise<Listed[]> => (await head.inject('GET', `/agenda/${id}/seats`)).json().seats
 
-/** The seats of people in short: `seated`, `waiting 1`, `declined`. */
+/** A seat in short: `seated`, `waiting 1`, `declined`. */
+const inShort = ({ state, position }: Pick<Listed, 'state' | 'position'>) =>
+  position === null ? state : `${state} ${position}`
+
+/** The seats of people in short. */
 async function seats (id: string) {
   const all = await list(id)
-  return people.flatMap(({ id }) => all.filter(({ userId }) => userId === id)
-    .map(({ state, position }) => position === null ? state : `${state} ${position}`))
+  return people.flatMap(({ id }) => all.filter(({ userId }) => userId === id).map(inShort))
+}
+
+/** The same as each person sees their own. */
+async function ownSeats (id: string) {
+  const own = await Promise.all(people.map(async person => (await person.inject('GET', '/me/seats')).json().seats))
+  return own.flat().filter(({ event }) => event.id === id).map(inShort)
+}
+
+/** The states in the exported file, in the order of people. */
+async function exportedStates (id: string) {
+  const { body } = await head.inject('GET', `/exports/events/${id}/registrations.csv`)
+  return people.flatMap(({ email }) => body.split('\r\n').filter(line => line.includes(email))
+    .map(line => line.split(',').at(-1)))
 }
 
 /** Who was told about a seat, in order, since the last call. */
@@ -593,8 +609,9 @@ const command = (name: string, change: (model: Model) => boolean, send: (real: R
     }).filter(state => state !== undefined)
     const { event } = (await inject(app, 'GET', `/agenda/${real.id}`)).json()
     const left = model.capacity === null ? null : Math.max(0, model.capacity - model.line.length)
-    const found = [status < 300, await seats(real.id), await told(real.id), event.seatsLeft]
-    assert.deepEqual(found, [isPossible, expected, model.told, left])
+    const waiting = model.line.filter(({ seated }) => !seated).length
+    const found = [status < 300, await seats(real.id), await told(real.id), event.seatsLeft, event.waitingCount]
+    assert.deepEqual(found, [isPossible, expected, model.told, left, waiting])
   },
 })
 
@@ -641,11 +658,14 @@ const commands = fc.commands([
   }, async ({ id }) => (await put(id, { capacity })).statusCode)),
 ], { maxCommands: 40 })
 
-t.test('Seats follow a simple model, whatever people do', async t => {
+t.test('Seats follow a simple model, whatever people do, and everybody sees the same', async t => {
   await fc.assert(fc.asyncProperty(commands, async commands => {
     const id = await addEvent()
     const model: Model = { capacity: null, line: [], declined: new Set(), told: [] }
     await fc.asyncModelRun(() => ({ model, real: { id } }), commands)
+    const expected = await seats(id)
+    assert.deepEqual(await ownSeats(id), expected)
+    assert.deepEqual(await exportedStates(id), expected.map(seat => seat.split(' ')[0]))
   }), { numRuns: 40 })
   t.end()
 })
