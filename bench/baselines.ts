@@ -3,10 +3,10 @@ import { join } from 'node:path'
 
 import argon2 from 'argon2'
 
-import { HTTP, PGBENCH } from './cases.ts'
+import { type Case, HTTP, PGBENCH } from './cases.ts'
 import type { Fixture } from './fixture.ts'
 import { get } from './http.ts'
-import { type Case, type Contender, measure } from './measure.ts'
+import { type Contender, measure } from './measure.ts'
 import { compiled, run, type Server, source, startServer } from './programs.ts'
 import type { Results } from './results.ts'
 

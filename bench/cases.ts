@@ -1,6 +1,5 @@
 import { addEvents, type Fixture } from './fixture.ts'
 import { get } from './http.ts'
-import type { Case } from './measure.ts'
 
 /** The names of baselines and of the alternative in the tables. */
 export const HTTP = 'node:http'
@@ -10,6 +9,47 @@ export const WITHOUT_EMAILS = 'service without emails'
 export const WITHOUT_LISTENERS = 'service without listeners'
 export const ARGON2 = 'argon2, 4 at once'
 export const EXPRESS = 'Express + Prisma'
+
+/** The requests of wrk: GET for a path, or the requests that wrk.lua makes of the arguments. */
+export interface Load {
+  path?: string
+  headers?: Record<string, string>
+  args?: string[]
+}
+
+/** An operation to measure. */
+export interface Case {
+  name: string
+  /** Its baseline. */
+  baseline?: typeof HTTP | typeof PGBENCH | typeof ARGON2
+  /** Whether the alternative implements it. */
+  alternative?: boolean
+  /** The shares or multiples of other rates that the service must reach, with its defaults and with LOG_LEVEL=warn. */
+  targets?: [of: string, defaults: number, warn: number][]
+  /** Commits per second during the measurement, each a registration for a listed event. */
+  commits?: number
+  /** Requests per second; by default each connection sends the next request after a response. */
+  rate?: number
+  /** Prepares the requests for this URL, before each run. `check` returns a problem afterwards, if there is one. */
+  prepare (fixture: Fixture, url: string): Promise<{
+    load: Load
+    check? (outcome: Outcome, connections: number): Promise<string | undefined>
+  }>
+}
+
+/** The output of wrk. */
+export interface Outcome {
+  requests: number
+  seconds: number
+  bytes: number
+  /** Milliseconds. */
+  p50: number
+  p99: number
+  /** Responses with a status from 400, broken connections, and responses after the timeout of two minutes. */
+  refused: number
+  broken: number
+  late: number
+}
 
 /** A GET request for one path. */
 const reading = (path: string, more?: Partial<Case>): Case => ({

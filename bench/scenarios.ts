@@ -8,14 +8,14 @@ import { startMailServer } from '../test/smtp.ts'
 import { percentile } from '../test/statistics.ts'
 import { startAlternative } from './alternative.ts'
 import { startBaseline } from './baselines.ts'
-import { BESIDE_EMAILS, CASES, LOGIN, TRACED, UNTRACED, WITHOUT_EMAILS } from './cases.ts'
+import { BESIDE_EMAILS, type Case, CASES, LOGIN, TRACED, UNTRACED, WITHOUT_EMAILS } from './cases.ts'
 import {
   addEvents, amountsOf, createFixture, type Fixture, type Postgres, prepareCommits, SERVICE, SERVICE_WARN,
   startService,
 } from './fixture.ts'
 import { get } from './http.ts'
 import {
-  type Case, compare, latency, measure, residentMemory, runningTime, settle, startRepeating,
+  compare, latency, measure, residentMemory, runningTime, settle, startRepeating,
 } from './measure.ts'
 import { interrupted, type Server } from './programs.ts'
 import { atMost, fastEnough, type Results } from './results.ts'

@@ -16,21 +16,25 @@ const ORDER = [
 const ALONE = ['cache', 'live']
 const QUEUE = 'lib/http/fair-queue.ts'
 
-const files = (await Promise.all(['lib', 'plugins', 'routes'].map(async folder =>
-  (await readdir(folder, { recursive: true })).filter(file => file.endsWith('.ts')).map(file => join(folder, file))
-))).flat()
-const sources = await Promise.all(files.map(async file => ({ file, text: await readFile(file, 'utf8') })))
+/** The files in these folders, with their texts. */
+async function read (...folders: string[]) {
+  const files = await Promise.all(folders.map(async folder =>
+    (await readdir(folder, { recursive: true })).filter(file => file.endsWith('.ts')).map(file => join(folder, file))))
+  return Promise.all(files.flat().map(async file => ({ file, text: await readFile(file, 'utf8') })))
+}
+
+const sources = await read('lib', 'plugins', 'routes')
 
 /** The relative imports of a file, as paths. */
 const importsOf = ({ file, text }: typeof sources[number]) =>
   [...text.matchAll(/(?:from |import\()'(\.[^']+)'/g)].map(([, path = '']) => join(dirname(file), path))
 
-t.test('Imports form no circle', t => {
-  const left = new Map(sources.map(source => [source.file, importsOf(source)]))
+t.test('Imports form no circle', async t => {
+  const all = [...sources, ...await read('bench', 'test')]
+  const left = new Map(all.map(source => [source.file, importsOf(source)]))
   const free = () => [...left].filter(([, imports]) => !imports.some(file => left.has(file)))
   for (let files = free(); files.length > 0; files = free()) for (const [file] of files) left.delete(file)
   t.strictSame([...left.keys()], [])
-  t.end()
 })
 
 t.test('Folders of lib import only from folders below them, and neither lib nor routes import plugins', async t => {
