@@ -566,7 +566,11 @@ export interface paths {
          * @description Its organizers are club heads and admins. The head of the club comes first.
          */
         get: operations["getClubPage"];
-        put?: never;
+        /**
+         * Change the page of a club
+         * @description Organizers may change their own club. Admins may change and rename any club. Missing fields stay unchanged, and `null` removes the picture. Who may do this is read from the database, not from the token.
+         */
+        put: operations["updateClubPage"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1864,12 +1868,28 @@ export interface components {
             description: string;
             /** @example https://images.example.org/chess.png */
             imageUrl: string | null;
+            joining: components["schemas"]["Joining"];
             /**
              * Format: int64
              * @example 12
              */
             memberCount: number;
             organizers: components["schemas"]["Organizer"][];
+        };
+        ClubPageChanges: {
+            /**
+             * @description It must contain a visible character, at most 200 characters, and no line breaks or direction overrides.
+             * @example Chess Club
+             */
+            name?: string;
+            /** @example Openings, endings, and what lies between. */
+            description?: string;
+            /**
+             * Format: uri
+             * @example https://images.example.org/chess.png
+             */
+            imageUrl?: string | null;
+            joining?: components["schemas"]["Joining"];
         };
         ClubSummary: {
             id: components["schemas"]["Id"];
@@ -1879,6 +1899,7 @@ export interface components {
             description: string;
             /** @example https://images.example.org/chess.png */
             imageUrl: string | null;
+            joining: components["schemas"]["Joining"];
             /**
              * Format: int64
              * @example 12
@@ -2099,6 +2120,12 @@ export interface components {
         };
         /** @description All issues of a request that does not match the schema. */
         Issues: components["schemas"]["Issue"][];
+        /**
+         * @description `open`: everybody can join. `request`: who wants to join must ask. `closed`: nobody can join.
+         * @example request
+         * @enum {string}
+         */
+        Joining: "open" | "request" | "closed";
         KeyUsed: {
             /** @constant */
             message: "This Idempotency-Key belongs to a different request";
@@ -4841,6 +4868,79 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         message: "Error fetching club";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    updateClubPage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the club.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClubPageChanges"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        club: components["schemas"]["ClubPage"];
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
+            /** @description `Not allowed to manage this club` or `Only admins may rename a club` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Not allowed to manage this club" | "Only admins may rename a club";
+                    };
+                };
+            };
+            404: components["responses"]["ClubNotFound"];
+            /** @description `A club has this name already` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "A club has this name already";
+                    };
+                };
+            };
+            /** @description `Error updating club` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error updating club";
                     };
                 };
             };

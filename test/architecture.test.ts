@@ -9,7 +9,7 @@ import t from './suite.ts'
 /** The files and folders of lib from the top. Each may import from those after it. */
 const ORDER = [
   'cli.ts', 'server.ts', 'cli', 'app.ts', 'startup.ts', 'shutdown.ts',
-  'accounts', 'email', 'agenda', 'auth', 'pictures', 'database', 'http', 'config', 'values',
+  'accounts', 'email', 'agenda', 'clubs', 'auth', 'pictures', 'database', 'http', 'config', 'values',
 ]
 
 /** The folders of lib that import only from themselves, and the queue. */

@@ -13,6 +13,8 @@ type Rule = rules.Rule
 export interface Operation {
   /** Access: anyone, any user, or these roles. */
   access: 'anyone' | readonly Role[]
+  /** The role of the person who sends it, if any user may and not all succeed. */
+  as?: Role
   /** How it fails; one without a failure does not use the database. */
   failure?: NonNullable<FastifyContextConfig['failure']>
   /** Who shares the response. A `GET` without it is not cached. */
@@ -64,8 +66,8 @@ const HEADS: readonly Role[] = ['CLUB_HEAD']
 const ADMINS: readonly Role[] = ['ADMIN']
 
 /** The first role that may use an operation; `undefined` for public operations. */
-export function roleFor ({ access }: Operation): Role | undefined {
-  return access === 'anyone' ? undefined : access[0] ?? 'STUDENT'
+export function roleFor ({ access, as }: Operation): Role | undefined {
+  return access === 'anyone' ? undefined : as ?? access[0] ?? 'STUDENT'
 }
 
 /** The path of a request. `id` is the value of its parameter, or the values of both with a slash between them. */
@@ -75,6 +77,7 @@ export function pathWith (path: string, id: string) {
 }
 
 const inClub = async ({ club }: World) => ({ body: { clubId: club } })
+const ownClub = async ({ club }: World) => ({ id: club })
 const blog = async ({ app, people }: World) => ({ id: await insert(app, 'blogs', { author_id: people.STUDENT.id }) })
 const user = async ({ app }: World) => ({ id: (await person(app)).id })
 const mentor = async ({ app, club }: World) => ({ id: await insert(app, 'mentors', { club_id: club }) })
@@ -340,8 +343,24 @@ export const OPERATIONS: Record<string, Operation> = {
     failure: 'Error fetching club',
     cache: 'public',
     cacheControl: 'no-cache',
-    given: async ({ club }) => ({ id: club }),
+    given: ownClub,
     unknown: 'Club not found',
+  },
+  'PUT /club-pages/:id': {
+    access: ANY_USER,
+    as: 'ADMIN',
+    failure: 'Error updating club',
+    body: { name: 'x', description: 'A club', imageUrl: 'https://example.org/a.png', joining: 'open' },
+    given: async ({ club }) => ({ id: club, body: { name: club } }),
+    fields: {
+      name: rules.name,
+      description: rules.visible(10_000),
+      imageUrl: rules.nullable(rules.url),
+      joining: rules.oneOf('open', 'request', 'closed'),
+    },
+    unknown: 'Club not found',
+    gone: [401, 'Unauthorized'],
+    nameless: [401, 'Unauthorized'],
   },
 
   'GET /events': {
@@ -481,7 +500,7 @@ export const OPERATIONS: Record<string, Operation> = {
     failure: 'Error fetching calendar',
     cache: 'public',
     cacheControl: 'public, no-cache',
-    given: async ({ club }) => ({ id: club }),
+    given: ownClub,
     unknown: 'Club not found',
     empty: [404, 'Club not found'],
   },

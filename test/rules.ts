@@ -27,6 +27,12 @@ export const visible = (most: number, least = 1): Rule => ({
   ],
 })
 
+/** The name of a person or a club, outside the contract. */
+export const name: Rule = {
+  takes: ['x', ' x', 'x'.repeat(200), '<b>"Zoë"</b> \'; -- 漢字'],
+  refuses: ['', '  ', '\u200b', 'a\nb', 'a\u202eb', 'x'.repeat(201), 'NUL \0', ...NO_TEXT],
+}
+
 /** Any text, also an empty one. */
 export const anyText: Rule = { takes: ['', 'not a URL', 'https://network.example/ada', LONG], refuses: ['a\0', 5, true, [], {}] }
 
@@ -61,7 +67,9 @@ export const anyPassword: Rule = { takes: [], refuses: ['NUL \0 in it', ...NO_TE
 export const date: Rule = { takes: ['2031-02-03T00:00:00.000Z'], refuses: ['', ...NO_TEXT] }
 
 export const oneOf = (...values: readonly string[]): Rule => ({
-  takes: [...values], refuses: ['', values[0]!.toLowerCase(), ` ${values[0]}`, 'NONE', [values[0]], ...NO_TEXT],
+  takes: [...values],
+  refuses: ['', values[0]!.toLowerCase(), values[0]!.toUpperCase(), ` ${values[0]}`, 'NONE', [values[0]], ...NO_TEXT]
+    .filter(value => value !== values[0]),
 })
 
 export const status = oneOf('DRAFT', 'PUBLISHED', 'ARCHIVED')

@@ -11,6 +11,8 @@ import type { Scope } from '../scope.ts'
 const TABLES: Record<string, string> = {
   clubs: 'id',
   users: 'id',
+  club_details: 'club_id',
+  club_members: 'user_id, club_id',
   blogs: 'id',
   mentors: 'id',
   mentor_likes: 'user_id, mentor_id',
@@ -95,6 +97,14 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
       club_id: n < USERS / 2 ? id('clubs', n % CLUBS) : null,
       idp_id: n === 2 ? 'somebody' : null,
       avatar: n % 2 ? image : null,
+    })),
+    club_details: [{ club_id: id('clubs', 0), joining: 'open' }, { club_id: id('clubs', 2), joining: 'closed' }],
+    // Next to the memberships that follow from the users
+    club_members: times(USERS / 2, n => ({
+      user_id: id('users', n + USERS / 2),
+      club_id: id('clubs', n % CLUBS),
+      state: n % 2 ? 'member' : 'requested',
+      message: n % 2 ? null : 'I play chess.',
     })),
     // Each of three authors in each status.
     blogs: times(9, n => ({
