@@ -1603,16 +1603,8 @@ export interface components {
             clubId: components["schemas"]["Id"];
             createdAt: components["schemas"]["DateTime"];
             club: components["schemas"]["ClubCard"];
-            /**
-             * Format: int64
-             * @example 12
-             */
-            registrationCount: number;
-            /**
-             * Format: int64
-             * @example 12
-             */
-            comingCount: number;
+            registrationCount: components["schemas"]["Count"];
+            comingCount: components["schemas"]["Count"];
             /**
              * Format: date-time
              * @example 2030-01-31T11:30:00.000Z
@@ -1676,40 +1668,16 @@ export interface components {
             capacity?: number | null;
         };
         Analytics: {
-            /**
-             * Format: int64
-             * @example 12
-             */
-            totalUsers: number;
-            /**
-             * Format: int64
-             * @example 12
-             */
-            totalClubs: number;
-            /**
-             * Format: int64
-             * @example 12
-             */
-            totalEvents: number;
-            /**
-             * Format: int64
-             * @example 12
-             */
-            totalBlogs: number;
-            /**
-             * Format: int64
-             * @example 12
-             */
-            totalMentors: number;
+            totalUsers: components["schemas"]["Count"];
+            totalClubs: components["schemas"]["Count"];
+            totalEvents: components["schemas"]["Count"];
+            totalBlogs: components["schemas"]["Count"];
+            totalMentors: components["schemas"]["Count"];
             /** @description The number of users per role, in no particular order. A role without users is missing. */
             roleCounts: {
                 role: components["schemas"]["Role"];
                 _count: {
-                    /**
-                     * Format: int64
-                     * @example 12
-                     */
-                    role: number;
+                    role: components["schemas"]["Count"];
                 };
             }[];
             /** @description The ten newest event registrations. */
@@ -1824,8 +1792,7 @@ export interface components {
             name: string;
             /** @example Openings, endings, and what lies between. */
             description: string;
-            /** @example https://images.example.org/chess.png */
-            imageUrl: string | null;
+            imageUrl: components["schemas"]["ClubImage"];
             /**
              * @description The id of the club head.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
@@ -1853,9 +1820,10 @@ export interface components {
         ClubCard: {
             /** @example Chess Club */
             name: string;
-            /** @example https://images.example.org/chess.png */
-            imageUrl: string | null;
+            imageUrl: components["schemas"]["ClubImage"];
         };
+        /** @example https://images.example.org/chess.png */
+        ClubImage: string | null;
         ClubNotFound: {
             /** @constant */
             message: "Club not found";
@@ -1866,14 +1834,9 @@ export interface components {
             name: string;
             /** @example Openings, endings, and what lies between. */
             description: string;
-            /** @example https://images.example.org/chess.png */
-            imageUrl: string | null;
+            imageUrl: components["schemas"]["ClubImage"];
             joining: components["schemas"]["Joining"];
-            /**
-             * Format: int64
-             * @example 12
-             */
-            memberCount: number;
+            memberCount: components["schemas"]["Count"];
             organizers: components["schemas"]["Organizer"][];
         };
         ClubPageChanges: {
@@ -1897,23 +1860,22 @@ export interface components {
             name: string;
             /** @example Openings, endings, and what lies between. */
             description: string;
-            /** @example https://images.example.org/chess.png */
-            imageUrl: string | null;
+            imageUrl: components["schemas"]["ClubImage"];
             joining: components["schemas"]["Joining"];
-            /**
-             * Format: int64
-             * @example 12
-             */
-            memberCount: number;
+            memberCount: components["schemas"]["Count"];
         };
+        /**
+         * Format: int64
+         * @example 12
+         */
+        Count: number;
         CreatedClub: {
             id: components["schemas"]["Id"];
             /** @example Chess Club */
             name: string;
             /** @example Openings, endings, and what lies between. */
             description: string;
-            /** @example https://images.example.org/chess.png */
-            imageUrl: string | null;
+            imageUrl: components["schemas"]["ClubImage"];
             /**
              * @description The id of the club head.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
@@ -2056,11 +2018,7 @@ export interface components {
             clubId: components["schemas"]["Id"];
             createdAt: components["schemas"]["DateTime"];
             club: components["schemas"]["ClubCard"];
-            /**
-             * Format: int64
-             * @example 12
-             */
-            registrationCount: number;
+            registrationCount: components["schemas"]["Count"];
         };
         EventWithRegistrations: {
             id: components["schemas"]["Id"];
@@ -2147,16 +2105,8 @@ export interface components {
             createdAt: components["schemas"]["DateTime"];
             club: components["schemas"]["NamedClub"] | null;
             _count: {
-                /**
-                 * Format: int64
-                 * @example 12
-                 */
-                eventRegistrations: number;
-                /**
-                 * Format: int64
-                 * @example 12
-                 */
-                blogs: number;
+                eventRegistrations: components["schemas"]["Count"];
+                blogs: components["schemas"]["Count"];
             };
         };
         ManagedEvent: {
@@ -2171,16 +2121,8 @@ export interface components {
             clubId: components["schemas"]["Id"];
             createdAt: components["schemas"]["DateTime"];
             club: components["schemas"]["ClubCard"];
-            /**
-             * Format: int64
-             * @example 12
-             */
-            registrationCount: number;
-            /**
-             * Format: int64
-             * @example 12
-             */
-            comingCount: number;
+            registrationCount: components["schemas"]["Count"];
+            comingCount: components["schemas"]["Count"];
             /**
              * Format: date-time
              * @example 2030-01-31T11:30:00.000Z
@@ -2281,11 +2223,7 @@ export interface components {
             networkUrl: string;
             clubId: components["schemas"]["Id"];
             club: components["schemas"]["ClubCard"];
-            /**
-             * Format: int64
-             * @example 12
-             */
-            likeCount: number;
+            likeCount: components["schemas"]["Count"];
         };
         NamedClub: {
             /** @example Chess Club */
@@ -2368,8 +2306,7 @@ export interface components {
              * @example ada@example.org
              */
             clubHeadEmail: string;
-            /** @example https://images.example.org/chess.png */
-            imageUrl?: string | null;
+            imageUrl?: components["schemas"]["ClubImage"];
         };
         NewEvent: {
             /** @example Chess Night */
@@ -2516,8 +2453,7 @@ export interface components {
             id: components["schemas"]["Id"];
             /** @example Chess Club */
             name: string;
-            /** @example https://images.example.org/chess.png */
-            imageUrl: string | null;
+            imageUrl: components["schemas"]["ClubImage"];
         };
         OwnPicture: {
             id: components["schemas"]["Id"];
@@ -2569,16 +2505,8 @@ export interface components {
              * @example 1
              */
             pages: number;
-            /**
-             * Format: int64
-             * @example 12
-             */
-            total: number;
-            /**
-             * Format: int64
-             * @example 12
-             */
-            limit: number;
+            total: components["schemas"]["Count"];
+            limit: components["schemas"]["Count"];
         };
         PasswordChange: {
             /** @example demo-password */
@@ -2970,6 +2898,58 @@ export interface components {
         };
     };
     responses: {
+        /** @description `Validation error` or `All fields are required` */
+        AllFieldsAreRequired: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /**
+                     * @example Validation error
+                     * @example All fields are required
+                     */
+                    message: string;
+                    errors?: components["schemas"]["Issues"];
+                };
+            };
+        };
+        /** @description Accepted */
+        AnEmailIsOnItsWay: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "An email is on its way";
+                };
+            };
+        };
+        /** @description `Access token required` or `Invalid or expired token` or `Authentication required` */
+        AuthenticationRequired: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Access token required" | "Invalid or expired token" | "Authentication required";
+                };
+            };
+        };
+        /** @description `Calendar not found` */
+        CalendarNotFound: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Calendar not found";
+                };
+            };
+        };
         /** @description `Club not found` */
         ClubNotFound: {
             headers: {
@@ -2986,6 +2966,18 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["CreatedIsGone"];
+            };
+        };
+        /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` or `Current password is wrong` */
+        CurrentPasswordIsWrong: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {string} */
+                    message: "Access token required" | "Invalid or expired token" | "Unauthorized" | "Current password is wrong";
+                };
             };
         };
         /** @description `Email is not configured` or `Frontend URL not configured` */
@@ -3015,6 +3007,126 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
+        /** @description `Error creating event` */
+        ErrorCreatingEvent: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Error creating event";
+                };
+            };
+        };
+        /** @description `Error fetching calendar` */
+        ErrorFetchingCalendar: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Error fetching calendar";
+                };
+            };
+        };
+        /** @description `Error fetching clubs` */
+        ErrorFetchingClubs: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Error fetching clubs";
+                };
+            };
+        };
+        /** @description `Error fetching event registrations` */
+        ErrorFetchingEventRegistrations: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Error fetching event registrations";
+                };
+            };
+        };
+        /** @description `Error fetching events` */
+        ErrorFetchingEvents: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Error fetching events";
+                };
+            };
+        };
+        /** @description `Error fetching seats` */
+        ErrorFetchingSeats: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Error fetching seats";
+                };
+            };
+        };
+        /** @description `Error fetching users` */
+        ErrorFetchingUsers: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Error fetching users";
+                };
+            };
+        };
+        /** @description `Error sending the email` */
+        ErrorSendingTheEmail: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Error sending the email";
+                };
+            };
+        };
+        /** @description `Error sending the message` */
+        ErrorSendingTheMessage: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Error sending the message";
+                };
+            };
+        };
+        /** @description `Error updating event` */
+        ErrorUpdatingEvent: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Error updating event";
+                };
+            };
+        };
         /** @description `Event not found` */
         EventNotFound: {
             headers: {
@@ -3022,6 +3134,18 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["EventNotFound"];
+            };
+        };
+        /** @description `Failed to fetch blogs` */
+        FailedToFetchBlogs: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Failed to fetch blogs";
+                };
             };
         };
         /** @description `Forbidden` */
@@ -3051,6 +3175,22 @@ export interface components {
                 "application/json": components["schemas"]["ForbiddenOrRegistrationsNotAllowed"];
             };
         };
+        /** @description `Validation error` or `Invalid or expired link` */
+        InvalidOrExpiredLink: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /**
+                     * @example Validation error
+                     * @example Invalid or expired link
+                     */
+                    message: string;
+                    errors?: components["schemas"]["Issues"];
+                };
+            };
+        };
         /** @description `This Idempotency-Key belongs to a different request` */
         KeyUsed: {
             headers: {
@@ -3063,8 +3203,7 @@ export interface components {
         /** @description The response that you stored is up to date. */
         NotModified: {
             headers: {
-                /** @description Identifies this version. Send it back as `If-None-Match`. */
-                ETag?: string;
+                ETag: components["headers"]["ETag"];
                 [name: string]: unknown;
             };
             content?: never;
@@ -3072,8 +3211,7 @@ export interface components {
         /** @description `The service is overloaded, please try again in a few seconds` */
         Overloaded: {
             headers: {
-                /** @description The number of seconds to wait before you try again. */
-                "Retry-After"?: number;
+                "Retry-After": components["headers"]["Retry-After"];
                 [name: string]: unknown;
             };
             content: {
@@ -3083,21 +3221,11 @@ export interface components {
         /** @description `The service is overloaded, please try again in a few seconds` or `Too many people are signing in, please try again in a few seconds` */
         OverloadedOrBusy: {
             headers: {
-                /** @description The number of seconds to wait before you try again. */
-                "Retry-After"?: number;
+                "Retry-After": components["headers"]["Retry-After"];
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["OverloadedOrBusy"];
-            };
-        };
-        /** @description `This picture is in use` */
-        PictureInUse: {
-            headers: {
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": components["schemas"]["PictureInUse"];
             };
         };
         /** @description `Picture not found` */
@@ -3107,6 +3235,24 @@ export interface components {
             };
             content: {
                 "application/json": components["schemas"]["PictureNotFound"];
+            };
+        };
+        /** @description Accepted */
+        SentMessage: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["SentMessage"];
+            };
+        };
+        /** @description OK */
+        SignedIn: {
+            headers: {
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["SignedIn"];
             };
         };
         /** @description `Access token required` or `Invalid or expired token` */
@@ -3130,8 +3276,7 @@ export interface components {
         /** @description `Too many emails, please try again later` */
         TooManyEmails: {
             headers: {
-                /** @description The number of seconds to wait before you try again. */
-                "Retry-After"?: number;
+                "Retry-After": components["headers"]["Retry-After"];
                 [name: string]: unknown;
             };
             content: {
@@ -3141,12 +3286,24 @@ export interface components {
         /** @description `Too many failed sign-ins, please try again later` */
         TooManyFailures: {
             headers: {
-                /** @description The number of seconds to wait before you try again. */
-                "Retry-After"?: number;
+                "Retry-After": components["headers"]["Retry-After"];
                 [name: string]: unknown;
             };
             content: {
                 "application/json": components["schemas"]["TooManyFailures"];
+            };
+        };
+        /** @description `Too many messages, please try again later` */
+        TooManyMessagesPleaseTryAgainLater: {
+            headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @constant */
+                    message: "Too many messages, please try again later";
+                };
             };
         };
         /** @description `User not found` */
@@ -3168,9 +3325,72 @@ export interface components {
             };
         };
     };
-    parameters: never;
+    parameters: {
+        /**
+         * @description The id of the event.
+         * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+         */
+        EventId: string;
+        /**
+         * @description A random text. A request that you send again with its key creates nothing twice.
+         * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
+         */
+        IdempotencyKey: string;
+        /** @description The `ETag` that you stored. Browsers send it automatically. */
+        IfNoneMatch: string;
+        /**
+         * @description The number of the page. The default is 1.
+         * @example 1
+         */
+        Page: string;
+        /**
+         * @description The id of the blog post.
+         * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+         */
+        TheIdOfTheBlogPost: string;
+        /**
+         * @description The id of the club.
+         * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+         */
+        TheIdOfTheClub: string;
+        /**
+         * @description The id of the event.
+         * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+         */
+        TheIdOfTheEvent: string;
+        /**
+         * @description The id of the mentor.
+         * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+         */
+        TheIdOfTheMentor: string;
+        /**
+         * @description The id of the picture.
+         * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+         */
+        TheIdOfThePicture: string;
+        /**
+         * @description The id of the testimonial.
+         * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+         */
+        TheIdOfTheTestimonial: string;
+        /**
+         * @description The id of the user.
+         * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+         */
+        TheIdOfTheUser: string;
+        /**
+         * @description The id of the user.
+         * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+         */
+        UserId: string;
+    };
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description Identifies this version. Send it back as `If-None-Match`. */
+        ETag: string;
+        /** @description The number of seconds to wait before you try again. */
+        "Retry-After": number;
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
@@ -3200,22 +3420,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` or `Invalid or expired link` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /**
-                         * @example Validation error
-                         * @example Invalid or expired link
-                         */
-                        message: string;
-                        errors?: components["schemas"]["Issues"];
-                    };
-                };
-            };
+            400: components["responses"]["InvalidOrExpiredLink"];
             /** @description `This email address already has an account` */
             409: {
                 headers: {
@@ -3271,18 +3476,7 @@ export interface operations {
             };
             400: components["responses"]["ValidationError"];
             429: components["responses"]["TooManyEmails"];
-            /** @description `Error sending the email` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error sending the email";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorSendingTheEmail"];
             501: components["responses"]["EmailLinksRequired"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
@@ -3313,27 +3507,11 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` or `Invalid or expired link` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /**
-                         * @example Validation error
-                         * @example Invalid or expired link
-                         */
-                        message: string;
-                        errors?: components["schemas"]["Issues"];
-                    };
-                };
-            };
+            400: components["responses"]["InvalidOrExpiredLink"];
             /** @description `Too many new passwords, please try again later` */
             429: {
                 headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3423,7 +3601,7 @@ export interface operations {
                  * @description The id of the user.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheUser"];
             };
             cookie?: never;
         };
@@ -3501,7 +3679,7 @@ export interface operations {
             };
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path?: never;
             cookie?: never;
@@ -3511,8 +3689,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -3529,18 +3706,7 @@ export interface operations {
             };
             304: components["responses"]["NotModified"];
             400: components["responses"]["ValidationError"];
-            /** @description `Error fetching events` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching events";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingEvents"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -3553,7 +3719,7 @@ export interface operations {
                  * @description A random text. A request that you send again with its key creates nothing twice.
                  * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
                  */
-                "Idempotency-Key"?: string;
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -3595,18 +3761,7 @@ export interface operations {
             403: components["responses"]["ForbiddenOrEventNotAllowed"];
             410: components["responses"]["CreatedIsGone"];
             422: components["responses"]["KeyUsed"];
-            /** @description `Error creating event` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error creating event";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorCreatingEvent"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -3616,14 +3771,14 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheEvent"];
             };
             cookie?: never;
         };
@@ -3632,8 +3787,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -3671,7 +3825,7 @@ export interface operations {
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheEvent"];
             };
             cookie?: never;
         };
@@ -3696,18 +3850,7 @@ export interface operations {
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["ForbiddenOrEventNotAllowed"];
             404: components["responses"]["EventNotFound"];
-            /** @description `Error updating event` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error updating event";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorUpdatingEvent"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -3720,14 +3863,14 @@ export interface operations {
                  * @description A random text. A request that you send again with its key creates nothing twice.
                  * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
                  */
-                "Idempotency-Key"?: string;
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheEvent"];
             };
             cookie?: never;
         };
@@ -3778,14 +3921,14 @@ export interface operations {
                  * @description A random text. A request that you send again with its key creates nothing twice.
                  * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
                  */
-                "Idempotency-Key"?: string;
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheEvent"];
             };
             cookie?: never;
         };
@@ -3795,47 +3938,15 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SentMessage"];
-                };
-            };
+            202: components["responses"]["SentMessage"];
             400: components["responses"]["ValidationError"];
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["ForbiddenOrRegistrationsNotAllowed"];
             404: components["responses"]["EventNotFound"];
             410: components["responses"]["CreatedIsGone"];
             422: components["responses"]["KeyUsed"];
-            /** @description `Too many messages, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Too many messages, please try again later";
-                    };
-                };
-            };
-            /** @description `Error sending the message` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error sending the message";
-                    };
-                };
-            };
+            429: components["responses"]["TooManyMessagesPleaseTryAgainLater"];
+            500: components["responses"]["ErrorSendingTheMessage"];
             501: components["responses"]["EmailRequired"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
@@ -3850,7 +3961,7 @@ export interface operations {
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheEvent"];
             };
             cookie?: never;
         };
@@ -3873,18 +3984,7 @@ export interface operations {
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["ForbiddenOrRegistrationsNotAllowed"];
             404: components["responses"]["EventNotFound"];
-            /** @description `Error fetching seats` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching seats";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingSeats"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -3898,7 +3998,7 @@ export interface operations {
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheEvent"];
                 /**
                  * @description The id of the registration.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
@@ -3965,15 +4065,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SignedIn"];
-                };
-            };
+            200: components["responses"]["SignedIn"];
             /** @description `idToken is required` */
             400: {
                 headers: {
@@ -4071,8 +4163,7 @@ export interface operations {
             /** @description `The service is overloaded, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4146,31 +4237,8 @@ export interface operations {
             };
         };
         responses: {
-            /** @description OK */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SignedIn"];
-                };
-            };
-            /** @description `Validation error` or `All fields are required` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /**
-                         * @example Validation error
-                         * @example All fields are required
-                         */
-                        message: string;
-                        errors?: components["schemas"]["Issues"];
-                    };
-                };
-            };
+            200: components["responses"]["SignedIn"];
+            400: components["responses"]["AllFieldsAreRequired"];
             /** @description `Invalid credentials` */
             401: {
                 headers: {
@@ -4275,8 +4343,7 @@ export interface operations {
             /** @description `Too many registrations, please try again later` */
             429: {
                 headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4307,7 +4374,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path?: never;
             cookie?: never;
@@ -4317,8 +4384,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -4329,18 +4395,7 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            /** @description `Failed to fetch blogs` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Failed to fetch blogs";
-                    };
-                };
-            };
+            500: components["responses"]["FailedToFetchBlogs"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -4353,7 +4408,7 @@ export interface operations {
                  * @description A random text. A request that you send again with its key creates nothing twice.
                  * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
                  */
-                "Idempotency-Key"?: string;
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -4418,18 +4473,7 @@ export interface operations {
             };
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            /** @description `Failed to fetch blogs` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Failed to fetch blogs";
-                    };
-                };
-            };
+            500: components["responses"]["FailedToFetchBlogs"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -4480,7 +4524,7 @@ export interface operations {
                  * @description A random text. A request that you send again with its key creates nothing twice.
                  * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
                  */
-                "Idempotency-Key"?: string;
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -4528,14 +4572,14 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
                  * @description The id of the blog post.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheBlogPost"];
             };
             cookie?: never;
         };
@@ -4544,8 +4588,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -4605,7 +4648,7 @@ export interface operations {
                  * @description The id of the blog post.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheBlogPost"];
             };
             cookie?: never;
         };
@@ -4654,7 +4697,7 @@ export interface operations {
                  * @description The id of the blog post.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheBlogPost"];
             };
             cookie?: never;
         };
@@ -4700,7 +4743,7 @@ export interface operations {
                  * @description The id of the blog post.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheBlogPost"];
             };
             cookie?: never;
         };
@@ -4745,7 +4788,7 @@ export interface operations {
                  * @description The id of the blog post.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheBlogPost"];
             };
             cookie?: never;
         };
@@ -4786,7 +4829,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path?: never;
             cookie?: never;
@@ -4796,8 +4839,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -4808,18 +4850,7 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            /** @description `Error fetching clubs` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching clubs";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingClubs"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -4829,14 +4860,14 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
                  * @description The id of the club.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheClub"];
             };
             cookie?: never;
         };
@@ -4845,8 +4876,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -4884,7 +4914,7 @@ export interface operations {
                  * @description The id of the club.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheClub"];
             };
             cookie?: never;
         };
@@ -4953,7 +4983,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path?: never;
             cookie?: never;
@@ -4963,8 +4993,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4974,18 +5003,7 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            /** @description `Error fetching clubs` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching clubs";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingClubs"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -4998,7 +5016,7 @@ export interface operations {
                  * @description A random text. A request that you send again with its key creates nothing twice.
                  * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
                  */
-                "Idempotency-Key"?: string;
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -5071,7 +5089,7 @@ export interface operations {
                  * @description The number of the page. The default is 1.
                  * @example 1
                  */
-                page?: string;
+                page?: components["parameters"]["Page"];
                 /**
                  * @description The number of events per page. The default is 12.
                  * @example 12
@@ -5082,7 +5100,7 @@ export interface operations {
             };
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path?: never;
             cookie?: never;
@@ -5092,8 +5110,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -5106,18 +5123,7 @@ export interface operations {
             };
             304: components["responses"]["NotModified"];
             400: components["responses"]["ValidationError"];
-            /** @description `Error fetching events` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching events";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingEvents"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5165,18 +5171,7 @@ export interface operations {
             };
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            /** @description `Error creating event` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error creating event";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorCreatingEvent"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5277,7 +5272,7 @@ export interface operations {
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                eventId: string;
+                eventId: components["parameters"]["EventId"];
             };
             cookie?: never;
         };
@@ -5332,7 +5327,7 @@ export interface operations {
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheEvent"];
             };
             cookie?: never;
         };
@@ -5359,18 +5354,7 @@ export interface operations {
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["ForbiddenOrEventNotAllowed"];
             404: components["responses"]["EventNotFound"];
-            /** @description `Error updating event` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error updating event";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorUpdatingEvent"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5384,7 +5368,7 @@ export interface operations {
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheEvent"];
             };
             cookie?: never;
         };
@@ -5442,7 +5426,7 @@ export interface operations {
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheEvent"];
             };
             cookie?: never;
         };
@@ -5475,18 +5459,7 @@ export interface operations {
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["ForbiddenOrRegistrationsNotAllowed"];
             404: components["responses"]["EventNotFound"];
-            /** @description `Error fetching event registrations` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching event registrations";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingEventRegistrations"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5500,7 +5473,7 @@ export interface operations {
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheEvent"];
             };
             cookie?: never;
         };
@@ -5530,18 +5503,7 @@ export interface operations {
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["ForbiddenOrRegistrationsNotAllowed"];
             404: components["responses"]["EventNotFound"];
-            /** @description `Error fetching event registrations` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching event registrations";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingEventRegistrations"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5566,18 +5528,7 @@ export interface operations {
             };
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            /** @description `Error fetching users` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching users";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingUsers"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5587,7 +5538,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path?: never;
             cookie?: never;
@@ -5597,8 +5548,7 @@ export interface operations {
             /** @description Atom (RFC 4287). The content is HTML with the paragraphs of the post, cut at 4,000 characters. */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -5628,14 +5578,14 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
                  * @description The id of the club.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheClub"];
             };
             cookie?: never;
         };
@@ -5644,8 +5594,7 @@ export interface operations {
             /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -5655,18 +5604,7 @@ export interface operations {
             };
             304: components["responses"]["NotModified"];
             404: components["responses"]["ClubNotFound"];
-            /** @description `Error fetching calendar` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching calendar";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingCalendar"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5676,7 +5614,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path?: never;
             cookie?: never;
@@ -5686,8 +5624,7 @@ export interface operations {
             /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -5696,18 +5633,7 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            /** @description `Error fetching calendar` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching calendar";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingCalendar"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5717,7 +5643,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
@@ -5733,8 +5659,7 @@ export interface operations {
             /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -5743,30 +5668,8 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
-            /** @description `Calendar not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Calendar not found";
-                    };
-                };
-            };
-            /** @description `Error fetching calendar` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching calendar";
-                    };
-                };
-            };
+            404: components["responses"]["CalendarNotFound"];
+            500: components["responses"]["ErrorFetchingCalendar"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -5815,8 +5718,7 @@ export interface operations {
             /** @description `Too many clients listen. Please try again later` */
             503: {
                 headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6013,18 +5915,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["TokenRequired"];
-            /** @description `Calendar not found` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Calendar not found";
-                    };
-                };
-            };
+            404: components["responses"]["CalendarNotFound"];
             /** @description `Error deleting calendar` */
             500: {
                 headers: {
@@ -6054,31 +5945,9 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "An email is on its way";
-                    };
-                };
-            };
+            202: components["responses"]["AnEmailIsOnItsWay"];
             400: components["responses"]["ValidationError"];
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` or `Current password is wrong` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized" | "Current password is wrong";
-                    };
-                };
-            };
+            401: components["responses"]["CurrentPasswordIsWrong"];
             /** @description `Your email address comes from your identity provider` or `This is your email address already` */
             409: {
                 headers: {
@@ -6094,8 +5963,7 @@ export interface operations {
             /** @description `Too many failed sign-ins, please try again later` or `Too many emails, please try again later` */
             429: {
                 headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6105,18 +5973,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Error sending the email` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error sending the email";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorSendingTheEmail"];
             501: components["responses"]["EmailLinksRequired"];
             503: components["responses"]["OverloadedOrBusy"];
             "4XX": components["responses"]["Error"];
@@ -6131,18 +5988,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "An email is on its way";
-                    };
-                };
-            };
+            202: components["responses"]["AnEmailIsOnItsWay"];
             401: components["responses"]["TokenRequiredOrUnauthorized"];
             /** @description `Email is already verified` */
             409: {
@@ -6157,18 +6003,7 @@ export interface operations {
                 };
             };
             429: components["responses"]["TooManyEmails"];
-            /** @description `Error sending the email` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error sending the email";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorSendingTheEmail"];
             501: components["responses"]["EmailLinksRequired"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
@@ -6182,14 +6017,14 @@ export interface operations {
                  * @description A random text. A request that you send again with its key creates nothing twice.
                  * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
                  */
-                "Idempotency-Key"?: string;
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
                 /**
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheEvent"];
             };
             cookie?: never;
         };
@@ -6199,15 +6034,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Accepted */
-            202: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SentMessage"];
-                };
-            };
+            202: components["responses"]["SentMessage"];
             /** @description `Validation error` or `Event ID is required` */
             400: {
                 headers: {
@@ -6229,32 +6056,8 @@ export interface operations {
             404: components["responses"]["EventNotFound"];
             410: components["responses"]["CreatedIsGone"];
             422: components["responses"]["KeyUsed"];
-            /** @description `Too many messages, please try again later` */
-            429: {
-                headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Too many messages, please try again later";
-                    };
-                };
-            };
-            /** @description `Error sending the message` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error sending the message";
-                    };
-                };
-            };
+            429: components["responses"]["TooManyMessagesPleaseTryAgainLater"];
+            500: components["responses"]["ErrorSendingTheMessage"];
             501: components["responses"]["EmailRequired"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
@@ -6402,23 +6205,11 @@ export interface operations {
                 };
             };
             400: components["responses"]["ValidationError"];
-            /** @description `Access token required` or `Invalid or expired token` or `Unauthorized` or `Current password is wrong` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Unauthorized" | "Current password is wrong";
-                    };
-                };
-            };
+            401: components["responses"]["CurrentPasswordIsWrong"];
             /** @description `Too many failed sign-ins, please try again later` or `Too many new passwords, please try again later` */
             429: {
                 headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6501,7 +6292,7 @@ export interface operations {
                  * @description A random text. A request that you send again with its key creates nothing twice.
                  * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
                  */
-                "Idempotency-Key"?: string;
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -6603,8 +6394,7 @@ export interface operations {
             /** @description `The service is overloaded, please try again in a few seconds` or `Too many pictures are being uploaded right now, please try again in a few seconds` */
             503: {
                 headers: {
-                    /** @description The number of seconds to wait before you try again. */
-                    "Retry-After"?: number;
+                    "Retry-After": components["headers"]["Retry-After"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -6632,7 +6422,7 @@ export interface operations {
                  * @description The id of the picture.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfThePicture"];
             };
             cookie?: never;
         };
@@ -6652,7 +6442,15 @@ export interface operations {
             };
             401: components["responses"]["TokenRequired"];
             404: components["responses"]["PictureNotFound"];
-            409: components["responses"]["PictureInUse"];
+            /** @description `This picture is in use` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PictureInUse"];
+                };
+            };
             /** @description `Error deleting picture` */
             500: {
                 headers: {
@@ -6745,18 +6543,7 @@ export interface operations {
                 };
             };
             401: components["responses"]["TokenRequired"];
-            /** @description `Error fetching seats` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching seats";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingSeats"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -6770,7 +6557,7 @@ export interface operations {
                  * @description The id of the event.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                eventId: string;
+                eventId: components["parameters"]["EventId"];
             };
             cookie?: never;
         };
@@ -6876,7 +6663,7 @@ export interface operations {
             query?: never;
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path?: never;
             cookie?: never;
@@ -6886,8 +6673,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -6909,7 +6695,7 @@ export interface operations {
                  * @description A random text. A request that you send again with its key creates nothing twice.
                  * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
                  */
-                "Idempotency-Key"?: string;
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -6931,22 +6717,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Validation error` or `All fields are required` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /**
-                         * @example Validation error
-                         * @example All fields are required
-                         */
-                        message: string;
-                        errors?: components["schemas"]["Issues"];
-                    };
-                };
-            };
+            400: components["responses"]["AllFieldsAreRequired"];
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
             410: components["responses"]["CreatedIsGone"];
@@ -6987,18 +6758,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` or `Authentication required` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Authentication required";
-                    };
-                };
-            };
+            401: components["responses"]["AuthenticationRequired"];
             /** @description `Error fetching liked mentors` */
             500: {
                 headers: {
@@ -7024,7 +6784,7 @@ export interface operations {
                  * @description The id of the mentor.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheMentor"];
             };
             cookie?: never;
         };
@@ -7073,7 +6833,7 @@ export interface operations {
                  * @description The id of the mentor.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheMentor"];
             };
             cookie?: never;
         };
@@ -7134,18 +6894,7 @@ export interface operations {
                     "application/json": components["schemas"]["MentorLike"];
                 };
             };
-            /** @description `Access token required` or `Invalid or expired token` or `Authentication required` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @enum {string} */
-                        message: "Access token required" | "Invalid or expired token" | "Authentication required";
-                    };
-                };
-            };
+            401: components["responses"]["AuthenticationRequired"];
             /** @description `Mentor not found` */
             404: {
                 headers: {
@@ -7185,14 +6934,14 @@ export interface operations {
             };
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path: {
                 /**
                  * @description The id of the picture.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfThePicture"];
             };
             cookie?: never;
         };
@@ -7201,8 +6950,7 @@ export interface operations {
             /** @description The picture in WebP, without metadata. */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -7271,7 +7019,7 @@ export interface operations {
                  * @description The number of the page. The default is 1.
                  * @example 1
                  */
-                page?: string;
+                page?: components["parameters"]["Page"];
                 /**
                  * @description The number of testimonials per page, from 1 to 100. The default is 12.
                  * @example 12
@@ -7280,7 +7028,7 @@ export interface operations {
             };
             header?: {
                 /** @description The `ETag` that you stored. Browsers send it automatically. */
-                "If-None-Match"?: string;
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
             };
             path?: never;
             cookie?: never;
@@ -7290,8 +7038,7 @@ export interface operations {
             /** @description OK */
             200: {
                 headers: {
-                    /** @description Identifies this version. Send it back as `If-None-Match`. */
-                    ETag?: string;
+                    ETag: components["headers"]["ETag"];
                     "Cache-Control"?: string;
                     [name: string]: unknown;
                 };
@@ -7308,11 +7055,7 @@ export interface operations {
                          * @example 12
                          */
                         limit: number;
-                        /**
-                         * Format: int64
-                         * @example 12
-                         */
-                        total: number;
+                        total: components["schemas"]["Count"];
                     };
                 };
             };
@@ -7342,7 +7085,7 @@ export interface operations {
                  * @description A random text. A request that you send again with its key creates nothing twice.
                  * @example 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c
                  */
-                "Idempotency-Key"?: string;
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -7394,7 +7137,7 @@ export interface operations {
                  * @description The id of the testimonial.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheTestimonial"];
             };
             cookie?: never;
         };
@@ -7443,7 +7186,7 @@ export interface operations {
                  * @description The id of the testimonial.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheTestimonial"];
             };
             cookie?: never;
         };
@@ -7497,18 +7240,7 @@ export interface operations {
             };
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["Forbidden"];
-            /** @description `Error fetching users` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": {
-                        /** @constant */
-                        message: "Error fetching users";
-                    };
-                };
-            };
+            500: components["responses"]["ErrorFetchingUsers"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
         };
@@ -7560,7 +7292,7 @@ export interface operations {
                  * @description The id of the user.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheUser"];
             };
             cookie?: never;
         };
@@ -7612,7 +7344,7 @@ export interface operations {
                  * @description The id of the user.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                id: string;
+                id: components["parameters"]["TheIdOfTheUser"];
             };
             cookie?: never;
         };
@@ -7659,7 +7391,7 @@ export interface operations {
                  * @description The id of the user.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                userId: string;
+                userId: components["parameters"]["UserId"];
             };
             cookie?: never;
         };
@@ -7710,7 +7442,7 @@ export interface operations {
                  * @description The id of the user.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                userId: string;
+                userId: components["parameters"]["UserId"];
             };
             cookie?: never;
         };
@@ -7743,7 +7475,7 @@ export interface operations {
                  * @description The id of the user.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                userId: string;
+                userId: components["parameters"]["UserId"];
             };
             cookie?: never;
         };

@@ -54,7 +54,7 @@ export const DateTime = Type.String({ title: 'DateTime', format: 'date-time', ex
 
 export const OpaqueId = Type.String({ title: 'Id', examples: [EXAMPLE_ID] })
 
-export const Count = Type.Integer({ examples: [12] })
+export const Count = Type.Integer({ title: 'Count', examples: [12] })
 
 /** How many people an email reaches, and how many it does not reach. */
 export const Reach = ResponseObject({ reached: Type.Integer(), notReached: Type.Integer() }, { title: 'Reach' })
@@ -64,7 +64,7 @@ export const Pagination = ResponseObject({
   page: Type.Integer({ examples: [1] }),
   pages: Type.Integer({ examples: [1] }),
   total: Count,
-  limit: Type.Integer({ examples: [12] }),
+  limit: Count,
 }, { title: 'Pagination' })
 
 /** A token in a response. */
@@ -85,7 +85,9 @@ export const EmailAddress = Type.String({ examples: ['ada@example.org'] })
 export const Avatar = NullableString({ examples: ['https://images.example.org/ada.png'] })
 
 export const ClubName = Type.String({ examples: ['Chess Club'] })
-export const ClubImage = NullableString({ examples: ['https://images.example.org/chess.png'] })
+export const ClubImage = NullableString({
+  title: 'ClubImage', examples: ['https://images.example.org/chess.png'],
+})
 
 /** A club within another object. */
 export const ClubCard = ResponseObject({ name: ClubName, imageUrl: ClubImage }, { title: 'ClubCard' })
@@ -152,13 +154,13 @@ export const Message = (...texts: string[]) => ResponseObject({ message: Enum(te
 /** Names an error, so that the API description says it once. */
 export const Named = (title: string, error: TObject): TObject => ({ ...error, title })
 
-/** Error messages for a user who may not manage an event. */
 /** Error message for invalid and revoked tokens. */
 export const INVALID_TOKEN = 'Invalid or expired token'
 /** Error message if an email could not contain its link. */
 export const FRONTEND_REQUIRED = 'Frontend URL not configured'
 /** Error message of an encoded body. */
 export const ENCODED = 'A request body cannot be encoded, please send it without Content-Encoding'
+/** Error messages for a user who may not manage an event. */
 export const REGISTRATIONS_NOT_ALLOWED = 'Not allowed to view registrations for this event'
 export const EVENT_NOT_ALLOWED = 'Not allowed to modify this event'
 
