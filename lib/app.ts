@@ -8,7 +8,7 @@ import type { Config } from './config/config.ts'
 import { FORMATS } from './values/formats.ts'
 import { isProxyOf } from './http/client-network.ts'
 import { sendClientError } from './http/client-error.ts'
-import { createHttpServer } from './http/server.ts'
+import { type Connections, createHttpServer } from './http/server.ts'
 import { type Logger, logOptions, logRequests } from './http/logger.ts'
 import { requestIdOf } from './http/trace-context.ts'
 import { toDecodable } from './http/url.ts'
@@ -19,6 +19,8 @@ declare module 'fastify' {
     config: Config
     /** Whether the app only describes its API (`npm run openapi`), without connecting to a database. */
     describeOnly: boolean
+    /** The open connections of the server. */
+    connections: Connections
   }
 }
 
@@ -34,11 +36,12 @@ export function buildApp (
   logger?: Logger,
   { describeOnly = false }: { describeOnly?: boolean } = {}
 ): FastifyInstance {
+  const connections: Connections = new Map()
   const app: FastifyInstance = Fastify({
     ...logger && logOptions(logger),
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
     trustProxy: config.TRUST_PROXY !== false && isProxyOf(config),
-    serverFactory: handler => createHttpServer(config, handler),
+    serverFactory: handler => createHttpServer(config, connections, handler),
     bodyLimit: Math.min(SMALL_BODY, config.MAX_BODY_BYTES),
     routerOptions: {
       ignoreTrailingSlash: true,
@@ -64,6 +67,7 @@ export function buildApp (
   })
   app.decorate('config', config)
   app.decorate('describeOnly', describeOnly)
+  app.decorate('connections', connections)
   if (logger) logRequests(app, logger)
   app.register(autoload, { dir: join(import.meta.dirname, '../plugins') })
   app.register(autoload, { dir: join(import.meta.dirname, '../routes') })

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { FastifyReply } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { createPasswordQueue } from '../lib/auth/passwords.ts'
@@ -8,7 +7,7 @@ import { retryConflict } from '../lib/database/conflicts.ts'
 import { FairQueue } from '../lib/http/fair-queue.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { tooManyUploads } from '../lib/pictures/refusals.ts'
-import { TimeoutError } from '../lib/config/timeout.ts'
+import { TimeoutError, withTimeout } from '../lib/config/timeout.ts'
 
 /** Error message if the queue of operations is full. */
 export const OVERLOADED = 'The service is overloaded, please try again in a few seconds'
@@ -20,11 +19,6 @@ declare module 'fastify' {
   interface FastifyInstance {
     /** The queues of work, by what the work waits for. */
     queues: Record<'operations' | 'lists' | 'streams' | 'outside' | 'passwords' | 'pictures', FairQueue>
-  }
-
-  interface FastifyRequest {
-    /** The timeout of the operation, until its response begins. */
-    timer: NodeJS.Timeout | null
   }
 
   interface FastifyContextConfig {
@@ -51,6 +45,9 @@ const PER_CONNECTION = 8
  */
 const REFUSAL_DELAY_MS = 100
 
+/** Log message of an error after the timeout. */
+const FAILED_LATE = 'The operation failed after its timeout'
+
 /** Interval at which the queues drop operations whose clients have gone, and notice that networks have left. */
 const CHECK_INTERVAL_MS = 100
 
@@ -75,9 +72,9 @@ const CHECK_INTERVAL_MS = 100
  * A stop waits until every operation has responded.
  */
 export default fp(async app => {
-  const { DATABASE_POOL_SIZE, DATABASE_TIMEOUT, MAX_REQUESTS, REQUEST_TIMEOUT } = app.config
-  const createQueue = (concurrency: number) =>
-    new FairQueue({ concurrency, maxLength: MAX_REQUESTS, createError: overloaded })
+  const { DATABASE_POOL_SIZE, DATABASE_TIMEOUT, MAX_REQUESTS } = app.config
+  const createQueue = (concurrency: number, createError = overloaded) =>
+    new FairQueue({ concurrency, maxLength: MAX_REQUESTS, createError })
   /** Without a queue, the driver would run statements in their order, so a flood would delay those of all networks. */
   const operations = createQueue(PER_CONNECTION * DATABASE_POOL_SIZE)
   /** Without a queue of their own, lists that read for seconds would take the connections of short operations. */
@@ -94,14 +91,11 @@ export default fp(async app => {
    * Uploads of pictures. Each runs whole in its turn, because a conversion may need more memory than everything else in
    * the process. Its statements wait for a place of operations, whose holders never wait for this queue.
    */
-  const pictures = new FairQueue({
-    concurrency: 1, maxLength: MAX_REQUESTS, maxWaitMs: REQUEST_TIMEOUT * 1000, createError: tooManyUploads,
-  })
-  let pending = 0
-  let onIdle = () => {}
+  const pictures = createQueue(1, tooManyUploads)
+  /** Operations until their handlers end, or have timed out. */
+  const pending = new Set<Promise<unknown>>()
   const queues = { operations, lists, streams, outside, passwords: createPasswordQueue(), pictures }
   app.decorate('queues', queues)
-  app.decorateRequest('timer', null)
 
   // An operation whose client has gone would otherwise keep its body, and there is no connection to close. While
   // the database did not answer, 750 bodies of 1 MB ended a process with 512 MB of memory.
@@ -118,38 +112,30 @@ export default fp(async app => {
     const seconds = DATABASE_TIMEOUT + extraSeconds + waitSeconds
     const { handler } = route
     route.handler = async function (request, reply) {
-      pending++
-      request.timer = setTimeout(fail, seconds * 1000, reply, seconds)
       const run = () => retryConflict(async () => handler.call(this, request, reply))
+      const work = admitsItself ? run() : queue.run(request, run, places)
+      const operation = withTimeout(work, seconds)
+      pending.add(operation)
+      work.catch(err => {
+        // A refusal after the timeout is not an error.
+        if (!pending.has(operation) && !(err instanceof HttpError)) request.log.error({ err }, FAILED_LATE)
+      })
       try {
-        return await (admitsItself ? run() : queue.run(request, run, places))
+        return await operation
       } catch (error) {
         if (error instanceof HttpError && error.statusCode === 503) await sleep(REFUSAL_DELAY_MS)
-        // After a timeout, the client already has a response. Fastify would log the refusal, so it is dropped.
-        if (!(reply.sent && error instanceof HttpError)) throw error
+        // A client may take longer to read its response.
+        if (!(error instanceof TimeoutError && reply.raw.headersSent)) throw error
+      } finally {
+        pending.delete(operation)
       }
     }
-  })
-
-  app.addHook('onSend', (request, _reply, _payload, done) => {
-    if (request.timer) {
-      clearTimeout(request.timer)
-      request.timer = null
-      pending--
-      if (pending === 0) onIdle()
-    }
-    done()
   })
 
   // Connections are closed, but operations whose clients have gone may still run. The database closes after them, at
   // the latest after their timeouts.
   app.addHook('onClose', async () => {
-    if (pending > 0) await new Promise<void>(resolve => { onIdle = resolve })
+    await Promise.allSettled(pending)
     clearInterval(timer)
   })
 }, { name: 'admission', dependencies: ['database', 'network'] })
-
-/** Sends the failure. Fastify logs later results of the handler. */
-function fail (reply: FastifyReply, seconds: number) {
-  reply.send(new TimeoutError(seconds))
-}

@@ -13,8 +13,7 @@ const LOOPBACK = /^https?:\/\/(([a-z\d-]+\.)*localhost|127(\.\d{1,3}){3}|\[::1\]
 
 /**
  * Allows only browser apps of the origins in FRONTEND_URL to read responses, including requests with credentials.
- * Outside production, also allows apps on this machine. The memory plugin comes first, so that it also knows the
- * responses to OPTIONS requests.
+ * Outside production, also allows apps on this machine.
  */
 export default fp(async app => {
   const { FRONTEND_URL, NODE_ENV } = app.config
@@ -31,4 +30,4 @@ export default fp(async app => {
     // Prevents a plain-text error for OPTIONS requests without Access-Control-Request-Method.
     strictPreflight: false,
   })
-}, { name: 'cors', dependencies: ['memory'] })
+}, { name: 'cors' })

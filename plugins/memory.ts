@@ -1,16 +1,13 @@
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
-import type { Client } from '../lib/http/fair-queue.ts'
-import { clientNetwork, isProxyOf } from '../lib/http/client-network.ts'
-import { createMeter, Memory, memoryLimit, sumByNetwork } from '../lib/http/memory.ts'
+import { sumByNetwork } from '../lib/http/fair-queue.ts'
+import { createMeter, Memory, memoryLimit } from '../lib/http/memory.ts'
 import { overloaded } from './admission.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     memory: Memory
-    /** Tells whether clients announce most of MAX_HELD_BYTES, and no network more than the network of this client. */
-    isFullFor (client: Client): boolean
   }
 
   interface FastifyContextConfig {
@@ -28,50 +25,36 @@ const SHORT_BYTES = 16 * 1024
 /** Interval of measurements. One takes 25 µs. */
 const INTERVAL_MS = 50
 
-/** Measures the memory of the process, and closes the connections that hold the most if it becomes short. */
+/**
+ * Measures the memory of the process, and closes the connections that hold the most if it becomes short. While clients
+ * announce most of MAX_HELD_BYTES, refuses long bodies of the network that announces most.
+ */
 export default fp(async app => {
-  const memory = new Memory(memoryLimit())
-  const measure = createMeter(memory.mostHeap)
-  const isProxy = isProxyOf(app.config)
+  const memory = new Memory(memoryLimit(), app.connections)
+  const measure = createMeter(memory.most)
   /** Long bodies, by their announced lengths, until the responses to them are complete. */
   const bodies = new Set<{ network: string, weight: number }>()
   app.decorate('memory', memory)
 
-  app.server.on('connection', socket => {
-    const { remoteAddress = '', remotePort } = socket
-    // A connection of a proxy carries requests of different clients, so it begins as a network of its own.
-    memory.open(socket, isProxy(remoteAddress, 0) ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress))
-  })
   const timer = setInterval(() => memory.enforce(measure()), INTERVAL_MS).unref()
   app.addHook('onClose', async () => clearInterval(timer))
 
   app.addHook('onRequest', (request, { raw }, done) => {
-    raw.once('close', memory.begin(request.socket, request.network))
+    const { network } = request
+    const connection = app.connections.get(request.socket)
+    // A request of `inject` has no connection.
+    if (connection) connection.network = network
     const weight = announcedLength(request)
-    if (weight > SHORT_BYTES) {
-      const body = { network: request.network, weight }
-      bodies.add(body)
-      raw.once('close', () => bodies.delete(body))
-    }
-    done()
+    if (weight <= SHORT_BYTES) return done()
+    const body = { network, weight }
+    bodies.add(body)
+    raw.once('close', () => bodies.delete(body))
+    const networks = sumByNetwork(bodies)
+    const isFull = networks.reduce((total, [, sum]) => total + sum, 0) > FULL * app.config.MAX_HELD_BYTES
+    isFull && networks[0]![0] === network ? done(overloaded()) : done()
   })
-
-  app.decorate('isFullFor', ({ network }) => {
-    const sums = sumByNetwork(bodies)
-    const all = [...sums.values()]
-    const isFull = all.reduce((sum, bytes) => sum + bytes, 0) > FULL * app.config.MAX_HELD_BYTES
-    return isFull && sums.get(network) === Math.max(...all)
-  })
-
-  // After hooks of the route, which may have an error message of their own.
-  app.addHook('onRoute', route => {
-    if (!route.config?.failure) return
-    route.preParsing = [...[route.preParsing ?? []].flat(), (request, _reply, payload, done) => {
-      const isLong = announcedLength(request) > SHORT_BYTES
-      done(isLong && app.isFullFor(request) ? overloaded() : null, payload)
-    }]
-  })
-}, { name: 'memory', dependencies: ['network'] })
+  // After CORS, so that apps can read the refusal.
+}, { name: 'memory', dependencies: ['admission', 'cors', 'network'] })
 
 /** Returns the announced length of a body, at most `bodyLimit`. A chunked body counts as `bodyLimit`. */
 function announcedLength ({ headers, routeOptions: { bodyLimit } }: FastifyRequest) {

@@ -3,16 +3,15 @@ import fp from 'fastify-plugin'
 import { attemptOf } from '../lib/database/idempotency.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { loadConverter } from '../lib/pictures/load-converter.ts'
-import { CANNOT_CONVERT, tooManyUploads } from '../lib/pictures/refusals.ts'
+import { CANNOT_CONVERT } from '../lib/pictures/refusals.ts'
 import { createPictureStore, type StoredPicture } from '../lib/pictures/store.ts'
 import { knownPicturesUrl } from '../lib/pictures/stored.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     /**
-     * Rejects with 501 if this machine cannot convert pictures or the service does not know its own URL, and with 503
-     * if uploads have announced most of MAX_HELD_BYTES. Call it before the body arrives, so that refused uploads do
-     * not hold memory.
+     * Rejects with 501 if this machine cannot convert pictures or the service does not know its own URL. Call it before
+     * the body arrives, so that refused uploads do not hold memory.
      */
     assertUpload (request: FastifyRequest): Promise<void>
     /** Stores an uploaded picture of the signed-in user. Rejects with the errors of `storePicture`. */
@@ -32,7 +31,6 @@ export default fp(async app => {
   app.decorate('assertUpload', async request => {
     if (!convert) throw new HttpError(501, CANNOT_CONVERT)
     knownPicturesUrl(app.config, request)
-    if (app.isFullFor(request)) throw tooManyUploads()
   })
 
   // `assertUpload` refuses uploads without `convert`.
@@ -40,4 +38,4 @@ export default fp(async app => {
   app.decorate('storePicture', (request, bytes) =>
     store.storePicture(request, { userId: request.user.id, attempt: attemptOf(request), bytes }))
   app.addHook('preClose', async () => store.endWaits())
-}, { name: 'pictures', dependencies: ['admission', 'memory'] })
+}, { name: 'pictures', dependencies: ['admission'] })

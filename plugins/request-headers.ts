@@ -12,7 +12,7 @@ const SINGLE = new Map([
 
 /**
  * Refuses a request that repeats one of these headers, or lacks the Host header that HTTP/1.1 requires (RFC 9112,
- * § 3.2). The memory plugin comes first, so that it also knows these responses.
+ * § 3.2).
  */
 export default fp(async app => {
   app.addHook('onRequest', ({ raw }, reply, done) => {
@@ -20,7 +20,7 @@ export default fp(async app => {
     if (message) reply.code(400).send({ message })
     else done()
   })
-}, { name: 'request-headers', dependencies: ['memory'] })
+}, { name: 'request-headers' })
 
 function problemOf ({ rawHeaders, httpVersion }: IncomingMessage) {
   const found = new Set<string>()

@@ -27,11 +27,8 @@ const DECOY = `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=${parallelism}$${b
 /** Number of parallel hashes: one per core, limited by the threads of the pool (4 by default). */
 const AT_ONCE = Math.min(availableParallelism(), Number(process.env.UV_THREADPOOL_SIZE) || 4)
 
-/** Length of the queue. On two cores, at about 25 ms per hash, the last hash waits for MAX_WAIT_MS. */
-const QUEUE_LENGTH = 300
-
-/** Longest wait in the queue, for slower machines. */
-const MAX_WAIT_MS = 4000
+/** Length of the queue. At about 25 ms per hash, the last hash waits for 4 seconds. */
+const QUEUE_LENGTH = 150 * AT_ONCE
 
 /** Error message of a sign-in or sign-up if the queue is full. */
 export const BUSY = 'Too many people are signing in, please try again in a few seconds'
@@ -44,7 +41,6 @@ export const createPasswordQueue = () => new FairQueue({
   // One more than threads, so that cores do not idle until the main thread starts the next hash.
   concurrency: AT_ONCE + 1,
   maxLength: QUEUE_LENGTH - 1,
-  maxWaitMs: MAX_WAIT_MS,
   createError: () => new HttpError(503, BUSY, { headers: { 'retry-after': 5 } }),
 })
 

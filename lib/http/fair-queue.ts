@@ -23,7 +23,6 @@ interface Waiting {
   readonly clients: Client[]
   readonly shares: Set<Share>
   readonly places: number
-  readonly since: number
   /** Begins the work, which counts for this network. */
   begin (share: Share): void
   refuse (): void
@@ -32,8 +31,6 @@ interface Waiting {
 interface Options {
   concurrency: number
   maxLength: number
-  /** Longest wait. The default is unlimited. */
-  maxWaitMs?: number
   /** Creates the error for refused work. */
   createError: () => Error
 }
@@ -68,18 +65,7 @@ export class FairQueue {
   /** Number of tasks that are waiting. */
   get waiting () { return this.#waiting.size }
 
-  /** Throws if the queue is full for the network of this client. */
-  assertNotFull ({ network }: Client) {
-    const own = this.#shares.get(network)?.waiting.length ?? 0
-    if (this.waiting < this.#options.maxLength || this.#longest().waiting.length > own + 1) return
-    this.refused++
-    throw this.#options.createError()
-  }
-
-  /**
-   * Runs the work on so many places, after waiting if necessary. Rejects if the queue is full, if the work waited too
-   * long, or if the client has gone.
-   */
+  /** Runs the work on so many places when they are free. Rejects if the queue is full or the client has gone. */
   run<T> (client: Client, work: () => Promise<T>, places = 1) {
     // Each call is a task, even if the work is the same function.
     return this.runShared([client], () => work(), places)
@@ -93,7 +79,6 @@ export class FairQueue {
         clients: [],
         shares: new Set(),
         places,
-        since: performance.now(),
         begin: share => resolve(this.#perform(share, work, places)),
         refuse: () => reject(this.#options.createError()),
       }
@@ -133,11 +118,11 @@ export class FairQueue {
 
   /** Begins waiting work while places are free. */
   beginNext () {
-    const { concurrency, maxWaitMs = Infinity } = this.#options
+    const { concurrency } = this.#options
     const now = performance.now()
     for (let share; this.#running < concurrency && (share = this.#next(now));) {
       const waiting = share.waiting[0]!
-      if (!isWanted(waiting) || now - waiting.since > maxWaitMs) {
+      if (!isWanted(waiting)) {
         this.#refuse(waiting)
       } else if (this.#running > 0 && this.#running + waiting.places > concurrency) {
         // Smaller work of other networks waits as well. Otherwise, it would take each place that becomes free.
@@ -218,3 +203,10 @@ export class FairQueue {
 }
 
 const isWanted = ({ clients }: Waiting) => clients.some(client => client.isWanted())
+
+/** Sums up weights by network, the largest sum first. */
+export function sumByNetwork (items: Iterable<{ readonly network: string, readonly weight?: number }>) {
+  const sums = new Map<string, number>()
+  for (const { network, weight = 1 } of items) sums.set(network, (sums.get(network) ?? 0) + weight)
+  return [...sums].sort(([, one], [, other]) => other - one)
+}

@@ -1,32 +1,29 @@
-import type { Socket } from 'node:net'
 import { totalmem } from 'node:os'
 import { GCProfiler, getHeapStatistics } from 'node:v8'
+
+import { sumByNetwork } from './fair-queue.ts'
+import type { Connections } from './server.ts'
 
 /** What a process uses, in bytes. */
 export interface Usage {
   /** Heap after the last full garbage collection since the last measurement; `undefined` without a collection. */
-  heap: number | undefined
+  heap?: number | undefined
+  /** Heap, and buffers outside it, after this collection. */
+  held?: number | undefined
   /** Resident set. */
   resident: number
-}
-
-/** What is known about a connection. */
-interface Connection {
-  /** The network of its latest client. Behind a proxy, requests of a connection come from different clients. */
-  network: string
-  /** Requests without a complete response. */
-  requests: number
-  /** Value of `socket.bytesRead` when the connection was last without a request. */
-  bytesRead: number
 }
 
 /** Weight of a connection, and of a request without a complete response, in bytes. */
 const WEIGHT = { connection: 8 * 1024, request: 64 * 1024 }
 
-/** Share of the heap that may be used after a full garbage collection, and share of the memory that may be resident. */
-const SHARES = { heap: 0.6, resident: 0.8 }
+/**
+ * Shares that may be used: of the heap and of the memory after a full garbage collection, and of the memory by the
+ * resident set.
+ */
+const SHARES = { heap: 0.6, held: 0.5, resident: 0.8 }
 
-/** Share of the memory by which the resident set grows until connections are closed again. */
+/** Share of the memory by which the resident set grows until connections are closed again, if little is held. */
 const GROWTH = 0.02
 
 /** Share of the weight of all connections that is closed at once. */
@@ -41,16 +38,19 @@ export function memoryLimit (constrained = process.constrainedMemory()) {
 }
 
 /**
- * Returns a function that measures what the process uses. It looks at collections only while the heap is larger than
- * `mostHeap`: during a flood of small chunks, records of 1,000 collections made the resident set grow by 400 MB.
+ * Returns a function that measures what the process uses. It looks at collections only while the heap or the resident
+ * set is larger than its limit: during a flood of small chunks, records of 1,000 collections made the resident set grow
+ * by 400 MB.
  */
-export function createMeter (mostHeap: number) {
+export function createMeter ({ heap, resident }: Memory['most']) {
   const profiler = new GCProfiler()
   return (): Usage => {
+    const usage = process.memoryUsage()
     const collections = profiler.stop()?.statistics ?? []
-    if (getHeapStatistics().used_heap_size > mostHeap) profiler.start()
+    if (usage.heapUsed > heap || usage.rss > resident) profiler.start()
     const last = collections.findLast(({ gcType }) => gcType === 'MarkSweepCompact')
-    return { heap: last?.afterGC.heapStatistics.usedHeapSize, resident: process.memoryUsage.rss() }
+    const used = last?.afterGC.heapStatistics.usedHeapSize
+    return { heap: used, held: used && used + usage.external, resident: usage.rss }
   }
 }
 
@@ -61,77 +61,53 @@ export function createMeter (mostHeap: number) {
  */
 export class Memory {
   closed = 0
+  /** The heap after a full collection, and the resident set, from which connections are closed. */
+  readonly most: { heap: number, resident: number }
   readonly #limit: number
-  /** The heap after a full collection from which connections are closed. */
-  readonly mostHeap: number
-  readonly #connections = new Map<Socket, Connection>()
+  readonly #connections: Connections
   /**
-   * The resident set from which connections are closed. It grows with each closing, because freed memory stays resident
-   * until it is used again: only further growth means that more is needed.
+   * The resident set from which connections are closed if little is held. It grows with each closing, because freed
+   * memory stays resident until it is used again: only further growth means that more is needed.
    */
   #accepted: number
 
-  constructor (limit: number) {
+  constructor (limit: number, connections: Connections) {
+    const heap = SHARES.heap * Math.min(limit / 2, getHeapStatistics().heap_size_limit)
+    this.most = { heap, resident: SHARES.resident * limit }
     this.#limit = limit
-    this.mostHeap = SHARES.heap * Math.min(limit / 2, getHeapStatistics().heap_size_limit)
-    this.#accepted = SHARES.resident * limit
-  }
-
-  /** Knows a connection until it closes. */
-  open (socket: Socket, network: string) {
-    const connection: Connection = { network, requests: 0, bytesRead: 0 }
-    this.#connections.set(socket, connection)
-    socket.once('close', () => this.#connections.delete(socket))
-    return connection
-  }
-
-  /** Call when a request begins. Call the returned function when its response is complete or its connection closes. */
-  begin (socket: Socket, network: string) {
-    // A request of `inject` has no connection.
-    const connection = this.#connections.get(socket) ?? this.open(socket, network)
-    connection.network = network
-    connection.requests++
-    return () => {
-      connection.requests--
-      if (connection.requests === 0) connection.bytesRead = socket.bytesRead
-    }
+    this.#connections = connections
+    this.#accepted = this.most.resident
   }
 
   /** Closes connections if the process uses too much. Call it regularly. */
-  enforce ({ heap = 0, resident }: Usage) {
-    const most = SHARES.resident * this.#limit
-    const isShort = heap > this.mostHeap || resident > this.#accepted
+  enforce ({ heap = 0, held = 0, resident }: Usage) {
+    const { most } = this
+    const isHeld = resident > most.resident && held > SHARES.held * this.#limit
+    const isShort = heap > most.heap || isHeld || resident > this.#accepted
     if (resident > this.#accepted || resident < this.#accepted - 2 * GROWTH * this.#limit) {
-      this.#accepted = Math.max(most, resident + GROWTH * this.#limit)
+      this.#accepted = Math.max(most.resident, resident + GROWTH * this.#limit)
     }
     if (isShort) this.#close()
   }
 
   #close () {
-    const connections = Array.from(this.#connections, ([socket, { network, requests, bytesRead }]) => ({
+    const open = [...this.#connections].filter(([socket]) => !socket.destroyed)
+    // Of equal connections, the newest is closed first.
+    const connections = open.reverse().map(([socket, { network, responses: { size }, bytesRead }]) => ({
       socket,
       network,
-      weight: WEIGHT.connection + WEIGHT.request * requests + socket.bytesRead - bytesRead + socket.writableLength,
-    // Of equal connections, the newest is closed first.
-    })).reverse().sort((one, other) => other.weight - one.weight)
-    const sums = sumByNetwork(connections)
-    let rest = CLOSED * [...sums.values()].reduce((sum, weight) => sum + weight, 0)
-    for (const [network, sum] of [...sums].sort(([, one], [, other]) => other - one)) {
+      weight: WEIGHT.connection + WEIGHT.request * size + socket.bytesRead - bytesRead + socket.writableLength,
+    })).sort((one, other) => other.weight - one.weight)
+    const networks = sumByNetwork(connections)
+    let rest = CLOSED * networks.reduce((total, [, sum]) => total + sum, 0)
+    for (const [network, sum] of networks) {
       if (sum < LEAST) return
       for (const { socket, weight } of connections.filter(connection => connection.network === network)) {
         if (rest <= 0) return
         rest -= weight
         this.closed++
-        this.#connections.delete(socket)
         socket.destroy()
       }
     }
   }
-}
-
-/** Sums up weights by network. */
-export function sumByNetwork (items: Iterable<{ readonly network: string, readonly weight: number }>) {
-  const sums = new Map<string, number>()
-  for (const { network, weight } of items) sums.set(network, (sums.get(network) ?? 0) + weight)
-  return sums
 }

@@ -3,6 +3,20 @@ import type { Socket } from 'node:net'
 
 import type { Config } from '../config/config.ts'
 import { sendClientError, trackResponse } from './client-error.ts'
+import { clientNetwork, isProxyOf } from './client-network.ts'
+
+/** A connection of a client. */
+export interface Connection {
+  /** The network of its latest client. Behind a proxy, requests of a connection come from different clients. */
+  network: string
+  /** Responses that are not complete. */
+  readonly responses: Set<ServerResponse>
+  /** Value of `socket.bytesRead` when the connection was last without a request. */
+  bytesRead: number
+}
+
+/** The open connections. Node does not list them. */
+export type Connections = Map<Socket, Connection>
 
 /**
  * Interval at which Node closes connections with slow requests, so a request may exceed its timeout by this time. With
@@ -28,14 +42,13 @@ const PIPELINED = 16
  */
 export const MAX_HEADERS = 100
 
-/** Creates the HTTP server. It closes connections of clients that send slowly, do not read, or are idle. */
-export function createHttpServer (config: Config, listener: RequestListener) {
+/**
+ * Creates the HTTP server, which keeps this table of connections. It closes connections of clients that send slowly, do
+ * not read, or are idle.
+ */
+export function createHttpServer (config: Config, connections: Connections, listener: RequestListener) {
   const { HEADERS_TIMEOUT, REQUEST_TIMEOUT, IDLE_TIMEOUT } = config
-  /**
-   * The unfinished responses of each connection. Node does not list connections, but a stop must find the unused
-   * connections.
-   */
-  const connections = new Map<Socket, Set<ServerResponse>>()
+  const isProxy = isProxyOf(config)
   const server = createServer({
     headersTimeout: Math.min(HEADERS_TIMEOUT, REQUEST_TIMEOUT) * 1000,
     requestTimeout: REQUEST_TIMEOUT * 1000,
@@ -52,10 +65,12 @@ export function createHttpServer (config: Config, listener: RequestListener) {
       return
     }
     trackResponse(request, response)
-    const responses = connections.get(socket)!
+    const connection = connections.get(socket)!
+    const { responses } = connection
     responses.add(response)
     response.once('close', () => {
       responses.delete(response)
+      if (responses.size === 0) connection.bytesRead = socket.bytesRead
       if (!server.listening) server.closeIdleConnections()
     })
     if (responses.size > PIPELINED) {
@@ -68,10 +83,14 @@ export function createHttpServer (config: Config, listener: RequestListener) {
   // Unknown expectations may be ignored (RFC 9110, § 10.1.1). Node would send a 417 that is not JSON.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connection', socket => {
-    connections.set(socket, new Set())
+    const { remoteAddress = '', remotePort } = socket
+    const responses = new Set<ServerResponse>()
+    // A connection of a proxy carries requests of different clients, so it begins as a network of its own.
+    const network = isProxy(remoteAddress, 0) ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress)
+    connections.set(socket, { network, responses, bytesRead: 0 })
     socket.once('close', () => {
       // Node reports it to the first response only. The others would never end: 1,874 streams stayed open.
-      for (const response of connections.get(socket)!) if (!response.closed) response.destroy().emit('close')
+      for (const response of responses) if (!response.closed) response.destroy().emit('close')
       connections.delete(socket)
     })
   })
@@ -81,7 +100,7 @@ export function createHttpServer (config: Config, listener: RequestListener) {
   server.timeout = Math.min(IDLE_TIMEOUT, STALLED_SECONDS) * 1000
   server.on('timeout', socket => {
     // A client may also be silent because it waits for its response.
-    if (socket.writableLength > 0 || connections.get(socket)!.size === 0) socket.destroy()
+    if (socket.writableLength > 0 || connections.get(socket)!.responses.size === 0) socket.destroy()
   })
 
   const closeIdleConnections = server.closeIdleConnections.bind(server)

@@ -95,6 +95,7 @@ export class Listener<List extends WatchedList = WatchedList> extends Readable {
 
   /** Ends the stream. The client soon connects again, usually to another instance if this one stops. */
   end () {
+    if (this.#hasEnded) return
     this.push(`retry: ${randomInt(RETRY_MS.least, RETRY_MS.most)}\n\n`)
     this.push(null)
     this.#hasEnded = true

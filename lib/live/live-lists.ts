@@ -1,6 +1,6 @@
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
-import type { Client, FairQueue } from '../http/fair-queue.ts'
+import { type Client, type FairQueue, sumByNetwork } from '../http/fair-queue.ts'
 import { Listener, type WatchedList } from './listener.ts'
 
 /** The name of a list. */
@@ -103,12 +103,6 @@ export class LiveLists {
     client: Client, names: readonly ListName[], lastEventId: string, unsent: () => number
   ): Listener<LiveList> | undefined {
     const { network } = client
-    if (this.#options.isClosing()) {
-      // After any other response, EventSource would not connect again.
-      const listener = new Listener<LiveList>(network, [], '', unsent)
-      listener.end()
-      return listener
-    }
     if (!this.#makeRoom(network)) return undefined
     const lists = names.map(name => this.#lists.get(keyOf(name)) ?? this.#watch(name))
     const listener = new Listener(network, lists, lastEventId, unsent)
@@ -123,9 +117,7 @@ export class LiveLists {
   /** If there are too many streams, ends the newest of the network with the most, unless this network has as many. */
   #makeRoom (network: string) {
     if (this.#listeners.size < this.#options.maxListeners) return true
-    const counts = new Map([[network, 1]])
-    for (const { network } of this.#listeners) counts.set(network, (counts.get(network) ?? 0) + 1)
-    const [[most]] = [...counts].sort(([, one], [, other]) => other - one) as [[string, number]]
+    const [most] = sumByNetwork([{ network }, ...this.#listeners])[0]!
     if (most === network) return false
     const newest = [...this.#listeners].findLast(({ network }) => network === most)!
     this.#remove(newest)
@@ -161,7 +153,7 @@ export class LiveLists {
   async #tick () {
     this.counts.ticks++
     if (this.#options.isClosing()) {
-      clearInterval(this.#timer)
+      // Also streams that opened since, because EventSource would not connect again after a refusal.
       inBatches(this.#listeners, listener => listener.end())
       return
     }

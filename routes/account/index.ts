@@ -64,7 +64,6 @@ const account: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const hash = hashSecretToken(request.body.token)
     const { network } = request
-    app.queues.passwords.assertNotFull(request)
     const account = await findAccountOfToken(app.sql, hash)
     if (!account) throw new HttpError(400, INVALID_LINK)
     await consume(app.sql, newPasswords(account.id, network), windowSeconds)

@@ -39,14 +39,18 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.register,
     config: { failure: 'Registration failed', extraSeconds: HASHING_SECONDS },
   }, async (request, reply) => auditSignIn(request, 'registration', async attempt => {
-    const { network } = request
-    app.queues.passwords.assertNotFull(request)
     const registrations: RateLimit = {
-      name: 'registrations', key: network, max: REGISTRATIONS_PER_NETWORK, message: schemas.TOO_MANY_REGISTRATIONS,
+      name: 'registrations',
+      key: request.network,
+      max: REGISTRATIONS_PER_NETWORK,
+      message: schemas.TOO_MANY_REGISTRATIONS,
     }
-    await consume(app.sql, registrations, windowSeconds)
     const { email, firstName, lastName } = request.body
-    const password = await app.queues.passwords.run(request, () => hashPassword(request.body.password))
+    const password = await app.queues.passwords.run(request, async () => {
+      // Not earlier, so that a refusal does not count.
+      await consume(app.sql, registrations, windowSeconds)
+      return hashPassword(request.body.password)
+    })
     const user = await createWithEmail(request, { email, password, firstName, lastName, role: 'STUDENT' })
     if (!user) throw new HttpError(409, 'User already exists')
     attempt.user = user.id
@@ -61,7 +65,6 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const { email, password } = request.body
     if (!password) throw new HttpError(400, 'All fields are required')
     const { network } = request
-    app.queues.passwords.assertNotFull(request)
     const user = await findCredentials(app.sql, email)
     attempt.user = user?.userId
     const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)

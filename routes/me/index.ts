@@ -125,9 +125,8 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (!await reply.sendCached(accountQuery, request.user.id)) throw new HttpError(401, 'Unauthorized')
   })
 
-  /** Returns the account of the request. Throws a 401 if it was deleted, and a 503 if the password queue is full. */
+  /** Returns the account of the request. Throws a 401 if it was deleted. */
   async function findOwnAccount (request: FastifyRequest) {
-    app.queues.passwords.assertNotFull(request)
     const account = await findAccount(app.sql, request.user.id)
     if (!account) throw new HttpError(401, 'Unauthorized')
     return account

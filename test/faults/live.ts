@@ -51,7 +51,7 @@ export function liveFaults ({ scope, directory, short }: Setting): Fault[] {
       if (!/^retry: \d+$/.test(known!.rest)) problems.push(`the stream ended with ${JSON.stringify(known!.rest)}`)
       // A proxy may still send requests to the instance that stops.
       const again = await openStreams(one.url, 1)
-      await sleep(100)
+      await sleep(ENDED)
       if (again.streams[0]!.ended === undefined) problems.push('a stream of an instance that stops did not end')
       const moved = await openStreams(other.url, 1, undefined, known!.id)
       await sleep(700)

@@ -155,6 +155,14 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
       ],
       check: only(200),
     })),
+    fault('networks: 40 clients of one network that want slow lists', ({ students }, { mentors }) => ({
+      attackers: repeated(40, n => ({ network: ATTACKER, requests: [get(`/testimonials?page=${n + 1}`)] })),
+      // Each commit has the list read again.
+      honest: [{
+        network: HONEST, requests: mentors.flatMap(mentor => [like(students[0]!, mentor), get('/mentors')]),
+      }],
+      check: only(200, 500, 503),
+    })),
     fault('networks: one that tries a password on all accounts', ({ students }, { mentors }) => ({
       variables: { SIGN_IN_ATTEMPTS_PER_NETWORK: String(attempts) },
       attackers: repeated(8, client => ({

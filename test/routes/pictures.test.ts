@@ -373,12 +373,26 @@ t.test('Twenty photos that are uploaded at once are stored', async t => {
   await conversion
 })
 
-t.test('Uploads are a 503 while the memory budget is full, before their bytes are read', async t => {
+t.test('An upload is a 503 while the queue of uploads is full', async t => {
+  const full = await build(t, { DATABASE_URL, MAX_REQUESTS: '1' })
+  let release = () => {}
+  const released = new Promise<void>(resolve => { release = resolve })
+  const others = ['192.0.2.1', '192.0.2.2'].map(network =>
+    full.queues.pictures.run(clientIn(network), () => released))
+  const { token } = await person(full)
+  const refused = await upload(token, await halves().jpeg().toBuffer(), 'image/jpeg', full)
+  assertResponse(t, refused, 503, BUSY)
+  t.equal(refused.headers['retry-after'], '5')
+  release()
+  await Promise.all(others)
+})
+
+t.test('Uploads are a 503 while bodies announce too much, before their bytes are read', async t => {
   const full = await build(t, { DATABASE_URL, MAX_HELD_BYTES: '2000000' })
   const { token } = await person(full)
   const refused = await upload(token, Buffer.alloc(1_600_000), 'image/jpeg', full)
-  assertResponse(t, refused, 503, BUSY)
-  t.equal(refused.headers['retry-after'], '5')
+  assertResponse(t, refused, 503, { message: 'The service is overloaded, please try again in a few seconds' })
+  t.equal(refused.headers['retry-after'], '2')
   const payload = Buffer.concat([await halves().jpeg().toBuffer(), Buffer.alloc(1_000_000)])
   t.equal((await upload(token, payload, 'image/jpeg', full)).statusCode, 201)
 })

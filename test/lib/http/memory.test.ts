@@ -1,30 +1,29 @@
-import { EventEmitter } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { runInNewContext } from 'node:vm'
 import { setFlagsFromString } from 'node:v8'
 
 import { createMeter, Memory, memoryLimit } from '#lib/http/memory.js'
+import type { Connections } from '#lib/http/server.js'
 import t from '../../suite.ts'
 
 const MB = 2 ** 20
 
 /** A process with 512 MB, whose connections tell how many bytes have arrived and wait. */
 function start () {
-  const memory = new Memory(512 * MB)
-  const open = (network: string, name: string) => {
-    const socket = Object.assign(new EventEmitter(), {
+  const connections: Connections = new Map()
+  const memory = new Memory(512 * MB, connections)
+  const open = (network: string, name: string, requests = 0, ended = 0) => {
+    const socket = {
       name,
       bytesRead: 0,
       writableLength: 0,
       destroyed: false,
-      destroy () {
-        socket.destroyed = true
-        socket.emit('close')
-      },
-    })
-    memory.open(socket as unknown as Socket, network)
-    const begin = () => memory.begin(socket as unknown as Socket, network)
-    return Object.assign(socket, { begin })
+      destroy () { socket.destroyed = true },
+    }
+    const responses = new Set(Array.from({ length: requests }, () => ({}) as ServerResponse))
+    connections.set(socket as unknown as Socket, { network, responses, bytesRead: ended })
+    return socket
   }
   return { memory, open }
 }
@@ -39,21 +38,21 @@ t.test('Past a share of the memory, connections of the network that holds most a
   a1!.bytesRead = 2 * MB
   a2!.writableLength = 3 * MB
   b1!.bytesRead = 4 * MB
-  memory.enforce({ heap: undefined, resident: 400 * MB })
+  memory.enforce({ resident: 400 * MB })
   t.equal(closed(sockets), '', 'enough memory')
-  memory.enforce({ heap: undefined, resident: 420 * MB })
+  memory.enforce({ resident: 420 * MB })
   t.equal(closed(sockets), 'a1 a2')
   t.equal(memory.closed, 2)
-  memory.enforce({ heap: undefined, resident: 425 * MB })
+  memory.enforce({ resident: 425 * MB })
   t.equal(closed(sockets), 'a1 a2', 'freed memory stays resident')
-  memory.enforce({ heap: undefined, resident: 440 * MB })
+  memory.enforce({ resident: 440 * MB })
   t.equal(closed(sockets), 'a1 a2 b1', 'further growth')
-  memory.enforce({ heap: undefined, resident: 500 * MB })
+  memory.enforce({ resident: 500 * MB })
   t.equal(closed(sockets), 'a1 a2 b1', 'a network that holds nothing loses nothing')
-  memory.enforce({ heap: undefined, resident: 200 * MB })
+  memory.enforce({ resident: 200 * MB })
   const late = open('d', 'd1')
   late.bytesRead = MB
-  memory.enforce({ heap: undefined, resident: 415 * MB })
+  memory.enforce({ resident: 415 * MB })
   t.ok(late.destroyed, 'the limit is as before when the memory was free')
 })
 
@@ -67,24 +66,35 @@ t.test('The heap counts after a full collection', async t => {
   t.ok(socket.destroyed)
 })
 
+t.test('If much is held after a full collection, freed memory that is resident does not count', async t => {
+  const { memory, open } = start()
+  memory.enforce({ resident: 490 * MB })
+  const socket = open('a', 'a1')
+  socket.bytesRead = 200 * MB
+  memory.enforce({ resident: 495 * MB })
+  t.notOk(socket.destroyed, 'further growth would close it')
+  memory.enforce({ heap: 60 * MB, held: 250 * MB, resident: 495 * MB })
+  t.notOk(socket.destroyed)
+  memory.enforce({ heap: 60 * MB, held: 260 * MB, resident: 400 * MB })
+  t.notOk(socket.destroyed, 'enough memory')
+  memory.enforce({ heap: 60 * MB, held: 260 * MB, resident: 495 * MB })
+  t.ok(socket.destroyed)
+})
+
 t.test('Requests without a response have weight, and of equal connections the newest is closed', async t => {
   const { memory, open } = start()
-  const sockets = Array.from({ length: 40 }, (_, n) => open('a', `a${n}`))
-  for (const { begin } of sockets) begin()
+  const sockets = Array.from({ length: 40 }, (_, n) => open('a', `a${n}`, 1))
   memory.enforce({ heap: 200 * MB, resident: 0 })
   t.equal(closed(sockets), sockets.slice(20).map(({ name }) => name).join(' '))
 })
 
 t.test('Bytes of requests that have ended do not count', async t => {
   const { memory, open } = start()
-  const [done, open1] = [open('a', 'done'), open('b', 'open')]
-  const end = done.begin()
-  done.bytesRead = 9 * MB
-  end()
-  open1.begin()
-  open1.bytesRead = MB
+  const sockets = [open('a', 'done', 0, 9 * MB), open('b', 'open', 1)]
+  sockets[0]!.bytesRead = 9 * MB
+  sockets[1]!.bytesRead = MB
   memory.enforce({ heap: 200 * MB, resident: 0 })
-  t.equal(closed([done, open1]), 'open')
+  t.equal(closed(sockets), 'open')
 })
 
 t.test('The memory is that of the control group, or twice the largest heap', async t => {
@@ -93,12 +103,19 @@ t.test('The memory is that of the control group, or twice the largest heap', asy
   t.equal(memoryLimit(2 ** 64), memoryLimit(0))
 })
 
-t.test('The meter tells the heap after a full collection, and the resident set', async t => {
-  const measure = createMeter(0)
+t.test('The meter tells what is held after a full collection, and the resident set', async t => {
+  const measure = createMeter({ heap: 0, resident: Infinity })
   measure()
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()
-  const { heap, resident } = measure()
-  t.ok(heap! > MB && resident > heap!)
-  t.equal(measure().heap, undefined, 'no collection since')
+  const { heap, held, resident } = measure()
+  t.ok(heap! > MB && held! > heap! && resident > held!)
+  t.match(measure(), { heap: undefined, held: undefined }, 'no collection since')
+})
+
+t.test('The meter does not look at collections while little is used', async t => {
+  const measure = createMeter({ heap: Infinity, resident: Infinity })
+  measure()
+  runInNewContext('gc')()
+  t.equal(measure().heap, undefined)
 })

@@ -161,7 +161,7 @@ onNetworks('A refused body that never ends is cut', async (t, network) => {
 /** Starts a server that responds when it is told to. */
 async function startTold (t: Test) {
   const begun: [url: string, response: ServerResponse][] = []
-  const server = createHttpServer(testConfig({}), ({ url }, response) => { begun.push([url!, response]) })
+  const server = createHttpServer(testConfig({}), new Map(), ({ url }, response) => { begun.push([url!, response]) })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
