@@ -30,14 +30,16 @@ export async function sendMessage (request: FastifyRequest<MessageRoute>, reply:
   const messages: RateLimit = {
     name: 'event-messages', key: user.id, max: MESSAGES_PER_USER, message: TOO_MANY_MESSAGES,
   }
+  let isNew = false
   const reach = await insertMessage(
     sql, outbox, { user, eventId: id, message: body, attempt: attemptOf(request) },
     // A repeated request is not a new message.
     async transaction => {
+      isNew = true
       await consume(transaction, messages, config.LIMIT_WINDOW)
-      audit(request, 'message-sent', { target: id })
     }
   )
+  if (isNew) audit(request, 'message-sent', { target: id })
   reply.code(202)
   return { message: 'The message is on its way', reach } as const
 }

@@ -30,9 +30,12 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
     if (clubHeadEmail !== undefined && typeof clubHeadEmail !== 'string') {
       throw new RefusedError('clubHeadEmail is not a string')
     }
-    const club = await insertClub(app.sql, fields, attemptOf(request))
-    audit(request, 'role-changed', { user: club.clubHeadId, role: 'CLUB_HEAD' })
-    audit(request, 'membership-changed', { user: club.clubHeadId, club: club.id })
+    const { club, isNew } = await insertClub(app.sql, fields, attemptOf(request))
+    // A repeated request changes nothing.
+    if (isNew) {
+      audit(request, 'role-changed', { user: club.clubHeadId, role: 'CLUB_HEAD' })
+      audit(request, 'membership-changed', { user: club.clubHeadId, club: club.id })
+    }
     reply.code(201)
     return { club }
   })

@@ -62,12 +62,18 @@ const noMembers = (sql: Sql | TransactionSql) => sql`'[]'::json AS members`
 
 /**
  * Adds a club, and makes the user with this email address its head and a member. Adds only one if requests have the
- * same key. Throws a 404 for an unknown address.
+ * same key, and tells whether the club `isNew`. Throws a 404 for an unknown address.
  */
-export const insertClub = (sql: Sql, club: Record<string, unknown>, attempt: Attempt | undefined) =>
-  insertOnce(sql, attempt, sql => insertNewClub(sql, club), (sql, id) => sql<NewClub[]>`
+export async function insertClub (sql: Sql, fields: Record<string, unknown>, attempt: Attempt | undefined) {
+  let isNew = false
+  const club = await insertOnce(sql, attempt, sql => {
+    isNew = true
+    return insertNewClub(sql, fields)
+  }, (sql, id) => sql<NewClub[]>`
     SELECT ${columns(sql)}, ${noMembers(sql)} FROM clubs WHERE id = ${id}
   `)
+  return { club, isNew }
+}
 
 /** The user is locked first, so that a parallel erasure cannot leave a club with an unknown head. */
 async function insertNewClub (

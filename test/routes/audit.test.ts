@@ -309,6 +309,23 @@ t.test('All operations that delete are covered', async t => {
   for (const operation of deleting) t.ok(OPERATIONS[operation], operation)
 })
 
+t.test('A repeated request with an Idempotency-Key is logged once', async t => {
+  const { email: clubHeadEmail } = await person(app)
+  const mailing = await build(t, { ...MAIL, DATABASE_URL }, logger())
+  const message = { subject: 'Boards', text: 'Bring a board, please.' }
+  const requests: [string, object, number][] = [
+    ['/clubs', { name: 'Chess', description: 'A club', clubHeadEmail }, 2],
+    [`/me/events/${await makeEvent()}/message`, message, 1],
+  ]
+  for (const [url, body, count] of requests) {
+    const send = () => auditOf(() => inject(mailing, 'POST', url, body, {
+      ...bearer(admin.token), 'idempotency-key': url,
+    }))
+    t.equal((await send()).length, count, url)
+    t.strictSame(await send(), [], `${url} again`)
+  }
+})
+
 t.test('A 403 logs the user', async t => {
   const [student, head] = [await person(app), await person(app, 'CLUB_HEAD', { club_id: await makeClub() })]
   t.strictSame(await sendAs(student, 'GET')('/users'), [{ event: 'access-denied' }])
