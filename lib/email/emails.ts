@@ -101,15 +101,20 @@ export const isNextInTurn = (sql: Sql | TransactionSql) => sql`
   )
 `
 
+/** Advisory lock of the sender that claims emails. */
+const CLAIMING = 5_904_417_233
+
 /** SQL: the id of the event that an email is about, or null. */
 const eventOf = (sql: Sql | TransactionSql) => sql`coalesce(data #>> '{event,id}', data ->> 'event')`
 
 /**
  * Claims the oldest email of every turn, then the second ones, and so on. If not all of them fit, chance decides, so
  * that nobody is always the last. Emails to one user about one event follow one another, because an email decides what
- * is news in the next one.
+ * is news in the next one. So senders claim one after the other, because a sender does not see which emails another
+ * sender has claimed and not committed.
  */
 export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
+  await sql`SELECT pg_advisory_xact_lock(${CLAIMING})`
   // Updating an email twice in a transaction also locks its user, even if the user stays the same. An erasure locks the
   // user first and the emails then, so both would wait for each other. To prevent that, this locks the user first.
   const lock = sql`FOR UPDATE OF emails SKIP LOCKED FOR KEY SHARE OF users SKIP LOCKED`
@@ -133,6 +138,9 @@ export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }:
       ${lock}
     ), claimed AS (
       UPDATE emails SET
+        -- The last sender was killed, so the email may have arrived with the facts of that time.
+        data = CASE WHEN due_at = claimed_at + make_interval(secs => ${LEASE_SECONDS})
+          THEN jsonb_build_object('unsureSince', iso8601(claimed_at)) || data ELSE data END,
         due_at = now() + make_interval(secs => ${LEASE_SECONDS}),
         claimed_at = now(),
         attempts = attempts + 1

@@ -102,7 +102,14 @@ async function findReminder ({ sql, config: { REMINDER_HOURS } }: Context, userI
   return await wantsEmails(sql, userId, 'event-reminder') ? time : undefined
 }
 
-interface Change { event: string, known: KnownEvent, announced?: KnownEvent }
+interface Change {
+  event: string
+  known: KnownEvent
+  /** The facts of an earlier attempt that may have arrived. */
+  announced?: KnownEvent
+  /** When an earlier attempt began whose outcome is unknown, because its sender was killed. */
+  unsureSince?: string
+}
 
 /**
  * Tells each attendee about a new title, date, end, place or club, and people with a seat about a new online link.
@@ -112,14 +119,15 @@ interface Change { event: string, known: KnownEvent, announced?: KnownEvent }
 export const eventChanged = notification<Change>(async (email, context) => {
   const { userId, data } = email
   const event = await findEventOf(context, userId, data.event)
-  if (!event) return undefined
+  if (!event || await isConfirmedLater(context, userId, event)) return undefined
   const told = await findAnnounced(context, email, event.id)
   const before = told ? complete(told, data.known) : data.known
   // An earlier attempt to send this email may have arrived before the event was changed back.
   const known = data.announced && isUnchangedSince(event, before) ? complete(data.announced, before) : before
   if (isOver(event) && isOver(known)) return undefined
   const declined = event.seat.state === 'declined'
-  if (declined && event.date === known.date) return undefined
+  const corrects = mayHaveToldElse(event, data)
+  if (declined && event.date === known.date && !corrects) return undefined
   const { config } = context
   const changes = [
     event.title !== known.title && sentence`New title: “${event.title}”.`,
@@ -128,7 +136,7 @@ export const eventChanged = notification<Change>(async (email, context) => {
     event.clubId !== known.clubId && sentence`New organizer: ${event.club} (was ${known.club}).`,
   ].filter(change => change !== false)
   // The event was changed back, or the user already knows.
-  if (changes.length === 0) return undefined
+  if (changes.length === 0 && !corrects) return undefined
   // The user may have got a seat since the last email, even by a limit that was removed.
   const [seat] = describeSeat({ ...event, isLimited: event.isLimited || told?.seat?.state === 'waiting' })
   return {
@@ -139,6 +147,7 @@ export const eventChanged = notification<Change>(async (email, context) => {
         : sentence`“${known.title}” has changed. ${seat ?? 'You are registered for it.'}`,
       ...changes,
       ...event.date === known.date ? [`Date: ${formatTimes(event, config)}.`] : [],
+      ...corrects ? factsOf(event, known) : [],
       ...declined ? [] : ['If the event is in your calendar, open the attached file to update it.'],
       ...linkTo(event, context),
     ],
@@ -146,6 +155,30 @@ export const eventChanged = notification<Change>(async (email, context) => {
     announced: announcedOf(event),
   }
 })
+
+/** Tells whether the confirmation of the registration waits, which will tell the user everything. */
+async function isConfirmedLater ({ sql }: Context, userId: string, { registrationId }: EmailedEvent) {
+  const { count } = await sql`
+    SELECT FROM emails
+    WHERE user_id = ${userId} AND template = 'registration' AND key = ${registrationId} AND status = 'pending'
+      AND attempts = 0
+  `
+  return count > 0 && await wantsEmails(sql, userId, 'registration')
+}
+
+/** Tells whether an earlier attempt to send an email may have told facts that do not hold any more. */
+const mayHaveToldElse = (event: EmailedEvent, { announced, unsureSince }: Change) =>
+  (announced !== undefined && !isUnchangedSince(event, announced)) ||
+  (unsureSince !== undefined && event.updatedAt >= unsureSince)
+
+/** The facts that did not change, for a user who may have been told others. */
+const factsOf = (event: EmailedEvent, known: KnownEvent): Paragraph[] => [
+  ...event.place === known.place ? [event.place ? sentence`Place: ${event.place}.` : 'The event has no place.'] : [],
+  ...event.onlineUrl !== undefined && event.onlineUrl === known.onlineUrl
+    ? [event.onlineUrl ? { text: 'Join online', href: event.onlineUrl } : 'The event is not online.']
+    : [],
+  ...event.clubId === known.clubId ? [sentence`Organizer: ${event.club}.`] : [],
+]
 
 /** Adds what an email did not tell, because a version before 1.1 sent it, or because the user had no seat. */
 function complete (told: KnownEvent, { date, endsAt, place, onlineUrl }: KnownEvent): KnownEvent {

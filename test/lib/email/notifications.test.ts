@@ -741,6 +741,91 @@ t.test('A change is sent again if its email may not have arrived', async t => {
   t.strictSame(await deliver(t), [])
 })
 
+/** The emails that were claimed, and whose sender was killed. Their lease has expired. */
+async function killSender () {
+  const { length } = await claimEmails(sql, { account: 0, bulk: 100 })
+  await sql`
+    UPDATE emails SET due_at = due_at - interval '301 s', claimed_at = claimed_at - interval '301 s'
+    WHERE status = 'pending'
+  `
+  return length
+}
+
+t.test('An email that may have arrived before its sender was killed is corrected', async t => {
+  const event = await makeEvent()
+  const set = (details: object) => admin.inject('PUT', `/agenda/${event}`, details)
+  await set({ place: 'Room 1', onlineUrl: 'https://meet.example.org/1' })
+  const [ada, grace] = [await member(), await member()]
+  for (const { inject } of [ada, grace]) await inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await grace.inject('PUT', `/me/seats/${event}`, { coming: false })
+
+  await set({ place: 'Room 2', onlineUrl: 'https://meet.example.org/2' })
+  await skipWaiting()
+  await writeAllEmails()
+  t.equal(await killSender(), 2)
+  await set({ place: 'Room 1', onlineUrl: 'https://meet.example.org/1' })
+  const emails = await deliverDue(t)
+  t.strictSame(emails.map(headOf).sort(), [ada, grace].map(({ email }) => [email, 'Changed: Chess Night']).sort())
+  const [text] = emails.filter(({ address }) => address === ada.email).map(({ text }) => text)
+  t.match(text, /Date: .*\n\nPlace: Room 1\.\n\nJoin online:\nhttps:\/\/meet.example.org\/1\n\nOrganizer: Chess Club\./)
+  t.strictSame(await deliver(t), [], 'and once')
+
+  await set({ place: null, onlineUrl: null })
+  await deliver(t)
+  await set({ place: 'Room 3', onlineUrl: 'https://meet.example.org/3' })
+  await skipWaiting()
+  await writeAllEmails()
+  await killSender()
+  await set({ place: null, onlineUrl: null })
+  const [last] = (await deliverDue(t)).filter(({ address }) => address === ada.email)
+  t.match(last!.text, /The event has no place\.\n\nThe event is not online\./)
+})
+
+t.test('An email whose sender was killed is the same again if nothing has changed since', async t => {
+  const event = await makeEvent()
+  await register(event, [await member()])
+  await change(event, { title: 'Go Night' })
+  await skipWaiting()
+  await writeAllEmails()
+  await sql`UPDATE emails SET data = data || jsonb_build_object('unsureSince', iso8601(now() + interval '1 s'))`
+  const [email] = await deliver(t)
+  t.match(email!.text, /New title: “Go Night”\.\n\nDate: [^\n]*\n\nIf the event/)
+})
+
+t.test('A fact that may have arrived, and does not hold any more, is corrected with the other changes', async t => {
+  const event = await makeEvent()
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await admin.inject('PUT', `/agenda/${event}`, { place: 'Room 2', title: 'Go Night' })
+  await skipWaiting()
+  await writeAllEmails()
+  await sql`
+    UPDATE emails SET attempts = 1, claimed_at = now(), data = data || jsonb_build_object('announced',
+      data -> 'known' || '{"title": "Go Night", "place": "Room 2"}')
+    WHERE template = 'event-changed'
+  `
+  await admin.inject('PUT', `/agenda/${event}`, { place: null })
+  const [corrected] = await deliver(t)
+  t.match(corrected!.text, 'New title: “Go Night”.')
+  t.match(corrected!.text, 'The event has no place.')
+})
+
+t.test('A person who registers again has the confirmation, and no older email about a change', async t => {
+  const event = await makeEvent()
+  const ada = await member()
+  await ada.inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await change(event, { title: 'Go Night' })
+  await skipWaiting()
+  await writeAllEmails()
+  const [seat] = (await admin.inject('GET', `/agenda/${event}/seats`)).json().seats
+  await admin.inject('DELETE', `/agenda/${event}/seats/${seat.registrationId}`)
+  await ada.inject('POST', `/events/${event}/register`)
+  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'You are registered: Go Night']])
+})
+
 t.test('A waiting email includes later changes, and a sent email is followed by a second one', async t => {
   const event = await makeEvent()
   const [ada, grace] = [await member(), await member()]

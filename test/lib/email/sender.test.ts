@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { readdir, readFile, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -14,7 +15,7 @@ import { backoffSeconds, Sender } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
 import type { Transport } from '#lib/email/delivery.js'
 import { createTransport } from '#lib/email/transport.js'
-import { build, insert, person, testConfig } from '../../helper.ts'
+import { build, insert, person, testConfig, untilBlocked } from '../../helper.ts'
 import { percentile } from '../../statistics.ts'
 import { type MailServer, messageIdOf, startMailServer } from '../../smtp.ts'
 import t, { type Test } from '../../suite.ts'
@@ -325,6 +326,22 @@ t.test('The emails of a sender that was killed are sent when their lease has exp
   // The other sender was not killed, and has also sent the email.
   await recordOutcomes(sql, [{ id: email!.id, status: 'pending', attempts: 1, delay: 60 }])
   t.strictSame(await states(), ['sent'], 'a failure does not undo a success')
+})
+
+t.test('Two senders at once do not claim two emails to one person about one event', async t => {
+  const { id } = await person(app)
+  const data = { event: randomUUID() }
+  await enqueue(id, 'test', data)
+  const claim = (claiming: typeof sql) => claiming.begin(sql => claimEmails(sql, { account: 1, bulk: 1 }))
+  let second: ReturnType<typeof claim> | undefined
+  await sql.begin(async first => {
+    t.equal((await claimEmails(first, { account: 1, bulk: 1 })).length, 1)
+    // Its transaction began before, and has committed since.
+    await insert(app, 'emails', { template: 'test', bulk: false, user_id: id, data, due_at: new Date(0) })
+    second = claim(sql)
+    await Promise.race([second, untilBlocked(sql)])
+  })
+  t.equal((await second!).length, 0)
 })
 
 t.test('An outcome that may not have been recorded is recorded again', async t => {

@@ -236,7 +236,13 @@ async function tellStory (plan: Step[]) {
   async function wait () {
     log.push('wait')
     await sql`UPDATE email_batches SET due_at = now() - interval '1 s' WHERE due_at <> 'infinity'`
-    await sql`UPDATE emails SET due_at = now() - interval '1 s' WHERE status = 'pending'`
+    await sql`
+      UPDATE emails SET
+        due_at = now() - interval '1 s',
+        claimed_at = CASE WHEN due_at = claimed_at + interval '300 s'
+          THEN now() - interval '301 s' ELSE claimed_at END
+      WHERE status = 'pending'
+    `
   }
 
   async function request (who: Person, method: 'POST' | 'PUT' | 'DELETE', path: string, body?: object) {
