@@ -124,7 +124,8 @@ async function createMetrics (app: FastifyInstance) {
     const emails = storedGauges(() => outbox.count())
     emails('emails_pending', 'Emails waiting to be sent', ({ pending }) => pending.count)
     emails('emails_oldest_pending_seconds', 'Age of the oldest waiting email', ({ pending }) => pending.age)
-    emails('emails_oldest_untried_seconds', 'Age of the oldest due email that was never tried',
+    emails('emails_oldest_untried_seconds',
+      'Age of the oldest due email that was never tried; for bulk emails, at most the time since one was sent',
       ({ untried }) => untried.age)
     emails('email_batches_due', 'Email batches that are due', ({ batches }) => batches.count)
     emails('email_batches_oldest_due_seconds', 'Time since the oldest batch was due that can be written',

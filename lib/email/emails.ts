@@ -210,8 +210,9 @@ export async function findRecipient (sql: Sql, id: string): Promise<Recipient | 
 
 /**
  * Numbers of unsent emails by state, with the age of the oldest email in seconds. `untried` counts the due emails that
- * no sender has tried. `batches` counts the due email batches; its age is the time since the oldest batch was due whose
- * turn has come. A batch that waits for emails of its own turn, because MAIL_RATE limits them, is not late.
+ * no sender has tried; the age of a bulk email is at most the time since one was sent, because MAIL_RATE limits them.
+ * `batches` counts the due email batches; its age is the time since the oldest batch was due whose turn has come. A
+ * batch that waits for emails of its own turn is not late.
  */
 export type EmailCounts =
   Record<Exclude<EmailState, 'sent'> | 'untried' | 'batches', { count: number, age: number }>
@@ -222,8 +223,12 @@ export async function countEmails (sql: Sql): Promise<EmailCounts> {
     SELECT status AS name, count(*)::int, extract(epoch FROM now() - min(created_at))::float AS age
     FROM emails WHERE status <> 'sent' GROUP BY status
     UNION ALL
-    SELECT 'untried', count(*)::int, coalesce(extract(epoch FROM now() - min(created_at)), 0)::float
-    FROM emails WHERE status = 'pending' AND due_at <= now() AND attempts = 0
+    SELECT 'untried', count(*)::int,
+      coalesce(extract(epoch FROM now() - min(greatest(created_at, CASE WHEN bulk THEN sent_at END))), 0)::float
+    FROM emails CROSS JOIN (
+      SELECT max(settled_at) AS sent_at FROM emails WHERE bulk AND settled_at > now() - interval '1 hour'
+    ) AS last
+    WHERE status = 'pending' AND due_at <= now() AND attempts = 0
     UNION ALL
     SELECT 'batches', count(*)::int,
       coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE ${isNextInTurn(sql)})), 0)::float

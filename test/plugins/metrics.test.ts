@@ -178,6 +178,15 @@ t.test('Emails and batches are counted by their state, with the age of the oldes
   const app = await build(t, { METRICS_TOKEN: TOKEN, DATABASE_TIMEOUT: '1', ...smtp })
   const { id } = await person(app)
   await app.sql`
+    INSERT INTO emails (template, bulk, user_id, data, status, created_at, settled_at) VALUES
+      ('of-a-later-version', true, ${id}, '{}', 'pending', now() - interval '1 hour', NULL),
+      ('of-a-later-version', true, ${id}, '{}', 'sent', now() - interval '1 hour', now() - interval '10 minutes')
+  `
+  const { emails_oldest_untried_seconds: untried } = await scrape(app)
+  t.ok(Number(untried) >= 600 && Number(untried) < 900, `MAIL_RATE limits bulk emails: ${untried} s`)
+  await app.sql`DELETE FROM emails`
+
+  await app.sql`
     INSERT INTO emails (template, bulk, user_id, data, status, created_at)
     SELECT template, false, ${id}, '{}', status, now() - interval '1 hour'
     FROM (VALUES
