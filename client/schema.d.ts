@@ -169,7 +169,7 @@ export interface paths {
         put?: never;
         /**
          * Repeat an event
-         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same place and seats, but no registrations. Without `ends`, they last as long as the event. Dates that are past, or at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.
+         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same place and seats, but no registrations. When registration opens and closes moves along with the date, at the same local time. Without `ends`, they last as long as the event. Dates that are past, or at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -1630,6 +1630,18 @@ export interface components {
              * @example 0
              */
             waitingCount: number;
+            /**
+             * Format: date-time
+             * @description When registration opens; `null` if it always was.
+             * @example 2030-01-24T12:00:00.000Z
+             */
+            opensAt: string | null;
+            /**
+             * Format: date-time
+             * @description When registration closes; `null` if it never does.
+             * @example 2030-01-24T12:00:00.000Z
+             */
+            closesAt: string | null;
         };
         AgendaEventChanges: {
             /** @example Chess Night */
@@ -1666,6 +1678,18 @@ export interface components {
              * @example 30
              */
             capacity?: number | null;
+            /**
+             * Format: date-time
+             * @description When registration opens.
+             * @example 2030-01-24T12:00:00.000Z
+             */
+            opensAt?: string | null;
+            /**
+             * Format: date-time
+             * @description When registration closes, after it opens. People who are registered can still say that they do not come, or come after all.
+             * @example 2030-01-30T12:00:00.000Z
+             */
+            closesAt?: string | null;
         };
         Analytics: {
             totalUsers: components["schemas"]["Count"];
@@ -2148,6 +2172,18 @@ export interface components {
              * @example 0
              */
             waitingCount: number;
+            /**
+             * Format: date-time
+             * @description When registration opens; `null` if it always was.
+             * @example 2030-01-24T12:00:00.000Z
+             */
+            opensAt: string | null;
+            /**
+             * Format: date-time
+             * @description When registration closes; `null` if it never does.
+             * @example 2030-01-24T12:00:00.000Z
+             */
+            closesAt: string | null;
             /** @example https://meet.example.org/chess */
             onlineUrl: string | null;
         };
@@ -2280,6 +2316,18 @@ export interface components {
              * @example 30
              */
             capacity?: number | null;
+            /**
+             * Format: date-time
+             * @description When registration opens.
+             * @example 2030-01-24T12:00:00.000Z
+             */
+            opensAt?: string | null;
+            /**
+             * Format: date-time
+             * @description When registration closes, after it opens. People who are registered can still say that they do not come, or come after all.
+             * @example 2030-01-30T12:00:00.000Z
+             */
+            closesAt?: string | null;
         };
         NewBlog: {
             /** @example How to lose at chess */
@@ -5289,14 +5337,18 @@ export interface operations {
                     };
                 };
             };
-            /** @description `You have already registered for this event` */
+            /** @description `You have already registered for this event` or `Registration for this event has not opened yet` or `Registration for this event has closed` */
             400: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": {
-                        /** @example You have already registered for this event */
+                        /**
+                         * @example You have already registered for this event
+                         * @example Registration for this event has not opened yet
+                         * @example Registration for this event has closed
+                         */
                         message: string;
                     };
                 };

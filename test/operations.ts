@@ -126,6 +126,8 @@ const DETAIL_FIELDS = {
   place: rules.nullable(rules.visible(500)),
   onlineUrl: rules.nullable(rules.webUrl),
   capacity: rules.nullable(rules.integer(1, 1_000_000)),
+  opensAt: rules.opens,
+  closesAt: rules.closes,
 }
 /** The first value of each field. */
 const valid = <T extends Record<string, Rule>>(fields: T) =>

@@ -54,7 +54,7 @@ export const agendaColumns = (sql: Sql) => sql`
     WHEN capacity IS NULL OR coming <= capacity THEN 0
     WHEN seated_until IS NULL THEN coming - capacity
     ELSE least(coming - capacity, ${cameAfter(sql)})
-  END AS "waitingCount"
+  END AS "waitingCount", iso8601(opens_at) AS "opensAt", iso8601(closes_at) AS "closesAt"
 `
 
 /** An event with its club for calendars, see icalendar.ts. Needs `clubs` and `withDetails`. */

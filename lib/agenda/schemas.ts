@@ -7,6 +7,10 @@ import { SEAT_STATES } from './seats.ts'
 const NullableCount = (description: string) =>
   Type.Unsafe<number | null>({ type: ['integer', 'null'], description, examples: [3] })
 
+/** A time or null in a response. */
+const NullableTime = (description: string) =>
+  NullableString({ format: 'date-time', description, examples: ['2030-01-24T12:00:00.000Z'] })
+
 /** The fields of an event with its public details; `agendaColumns` selects them. */
 export const agendaFields = {
   ...eventFields,
@@ -19,6 +23,8 @@ export const agendaFields = {
   capacity: NullableCount('The number of seats; `null` for no limit.'),
   seatsLeft: NullableCount('The number of free seats; `null` for no limit.'),
   waitingCount: Type.Integer({ description: 'The number of people who wait for a seat.', examples: [0] }),
+  opensAt: NullableTime('When registration opens; `null` if it always was.'),
+  closesAt: NullableTime('When registration closes; `null` if it never does.'),
 }
 
 export const AgendaEvent = ResponseObject(agendaFields, { title: 'AgendaEvent' })

@@ -63,7 +63,8 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     if (copies.some(({ duration }) => duration !== null && duration <= 0)) {
       throw validationError('ends', 'must be after the start of each copy')
     }
-    const events = await insertCopies(app.sql, { user, id, copies, attempt: attemptOf(request) })
+    const timeZone = app.config.MAIL_TIME_ZONE
+    const events = await insertCopies(app.sql, { user, id, copies, timeZone, attempt: attemptOf(request) })
     reply.code(201)
     return { events }
   })

@@ -1,5 +1,5 @@
 import type { Static } from '@sinclair/typebox'
-import type { TransactionSql } from 'postgres'
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import {
@@ -126,11 +126,13 @@ export const seatsQuery = (
 
 /**
  * Adds an event with its details to the user's current club, and only one if requests have the same key. Throws an
- * HttpError if the user does not belong to a club, or the event would end before its start.
+ * HttpError if the user does not belong to a club, the event would end before its start, or registration would close
+ * before it opens.
  */
 export function insertEvent (sql: Sql, user: User, event: Static<typeof create.body>, attempt: Attempt | undefined) {
   const { title, description, imageUrl, date, endsAt = null } = event
   const details = { ...toColumns(event, STORED_DETAILS), duration_ms: durationOf(new Date(date), endsAt) }
+  checkWindow(event)
   return sql.begin(async transaction => {
     const [created] = await createOnce(transaction, attempt, async () => {
       const [row] = await transaction<{ id: string }[]>`
@@ -156,12 +158,14 @@ interface Known {
   place: string | null
   online_url: string | null
   capacity: number | null
+  opensAt: Date | null
+  closesAt: Date | null
   event: object
 }
 
 /**
  * Changes the given fields of an event, and returns the event. Throws an HttpError if the event is unknown, the user
- * may not manage it, or it would end before its start. Enqueues emails to attendees about a new title, date, end, place
+ * may not manage it, it would end before its start, or registration would close before it opens. Enqueues emails to attendees about a new title, date, end, place
  * or online link, and to people who get a seat.
  */
 export function changeEvent (
@@ -176,7 +180,7 @@ export function changeEvent (
     const [known] = await transaction<[Known]>`
       SELECT
         date, sequence, ${runsUntil(sql)}::text AS until, duration_ms::float, place, online_url, capacity,
-        ${knownEvent(sql)} AS event
+        opens_at AS "opensAt", closes_at AS "closesAt", ${knownEvent(sql)} AS event
       FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
     `
     const columns = {
@@ -184,6 +188,7 @@ export function changeEvent (
       ...endsAt !== undefined && { duration_ms: durationOf(new Date(date ?? known.date), endsAt) },
       event_id: id,
     }
+    checkWindow({ ...known, ...changes })
     const next = { ...known, ...columns }
     const isNews = (['duration_ms', 'place', 'online_url'] as const).some(column => next[column] !== known[column])
     // Before the capacity changes, because `seatsOf` reads it.
@@ -236,6 +241,12 @@ function durationOf (start: Date, endsAt: string | null) {
   return duration
 }
 
+/** Throws a validation error if registration would close before it opens. */
+function checkWindow ({ opensAt, closesAt }: { opensAt?: Date | string | null, closesAt?: Date | string | null }) {
+  if (!opensAt || !closesAt || new Date(opensAt) < new Date(closesAt)) return
+  throw validationError('closesAt', 'must be after opensAt')
+}
+
 /** A copy of an event: when it begins, and its duration in milliseconds unless it lasts as long as the event. */
 interface EventCopy {
   date: string
@@ -250,8 +261,15 @@ type CopiedEvent = Static<typeof copy.response[201]>['events'][number]
  */
 export function insertCopies (
   sql: Sql,
-  { user, id, copies, attempt }: { user: User, id: string, copies: EventCopy[], attempt: Attempt | undefined }
+  { user, id, copies, timeZone, attempt }: {
+    user: User, id: string, copies: EventCopy[], timeZone: string, attempt: Attempt | undefined,
+  }
 ) {
+  /** A time of the event, moved to its copy. It stays at the same local time when clocks change. */
+  const moved = (time: PendingQuery<Row[]>) => sql`(
+    ${time} AT TIME ZONE ${timeZone}
+      + (copied.date AT TIME ZONE ${timeZone} - (SELECT date FROM events WHERE id = ${id}) AT TIME ZONE ${timeZone})
+  ) AT TIME ZONE ${timeZone}`
   return sql.begin(async transaction => {
     const created = await createOnce(transaction, attempt, async () => {
       await transaction`SELECT FROM events WHERE id = ${id} FOR KEY SHARE`
@@ -269,7 +287,8 @@ export function insertCopies (
           INSERT INTO event_details
           SELECT copy.* FROM copied JOIN copies USING (date) LEFT JOIN event_details AS details ON event_id = ${id}
             CROSS JOIN LATERAL jsonb_populate_record(details, jsonb_build_object(
-              'event_id', copied.id, 'seated_until', NULL, 'duration_ms', coalesce(duration, duration_ms)
+              'event_id', copied.id, 'seated_until', NULL, 'duration_ms', coalesce(duration, duration_ms),
+              'opens_at', ${moved(sql`opens_at`)}, 'closes_at', ${moved(sql`closes_at`)}
             )) AS copy
           WHERE details.event_id IS NOT NULL OR duration IS NOT NULL
         )

@@ -72,6 +72,15 @@ const DETAILS = {
   capacity: Detail<number>('integer', {
     minimum: 1, maximum: 1_000_000, description: 'The number of seats. `null` means no limit.', examples: [30],
   }),
+  opensAt: Detail<string>('string', {
+    format: 'date-time', description: 'When registration opens.', examples: ['2030-01-24T12:00:00.000Z'],
+  }),
+  closesAt: Detail<string>('string', {
+    format: 'date-time',
+    description: 'When registration closes, after it opens. People who are registered can still say that they do not ' +
+      'come, or come after all.',
+    examples: ['2030-01-30T12:00:00.000Z'],
+  }),
 }
 /** The details that are stored as they are given. */
 export const STORED_DETAILS = Object.keys(DETAILS)
@@ -117,7 +126,8 @@ export const copy = {
   operationId: 'copyAgendaEvent',
   summary: 'Repeat an event',
   description: 'Creates a copy of the event for each date, for example a weekly series. The copies have the same ' +
-    'place and seats, but no registrations. Without `ends`, they last as long as the event. Dates that are past, or ' +
+    'place and seats, but no registrations. When registration opens and closes moves along with the date, at the same ' +
+    'local time. Without `ends`, they last as long as the event. Dates that are past, or ' +
     'at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.',
   params,
   headers: idempotencyHeaders,

@@ -6,8 +6,8 @@ import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
-  deleteEvent, eventsOfMemberQuery, eventsQuery, insertEvent, insertRegistration, registrationsOfEventQuery,
-  registrationsOfUserQuery, updateEvent,
+  deleteEvent, eventsOfMemberQuery, eventsQuery, findRefusal, insertEvent, insertRegistration,
+  registrationsOfEventQuery, registrationsOfUserQuery, updateEvent,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -81,7 +81,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error registering for event' },
   }, async (request, reply) => {
     const registration = await insertRegistration(app.sql, app.outbox, request.user.id, request.params.eventId)
-    if (!registration) throw new HttpError(400, 'You have already registered for this event')
+    if (!registration) throw new HttpError(400, await findRefusal(app.sql, request.user.id, request.params.eventId))
     reply.code(201)
     return { registration }
   })

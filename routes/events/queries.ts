@@ -12,7 +12,10 @@ import {
 import { CHANGES } from '../../lib/email/batches.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { tellMissed } from '../../lib/email/seats.ts'
-import type { create, list, listMine, listRegistered, listRegistrations, register, update } from './schemas.ts'
+import {
+  ALREADY_REGISTERED, type create, type list, type listMine, type listRegistered, type listRegistrations, type register,
+  REGISTRATION_CLOSED, REGISTRATION_NOT_OPEN, type update,
+} from './schemas.ts'
 
 type Event = Static<typeof create.response[201]>['event']
 type Registration = Static<typeof register.response[201]>['registration']
@@ -154,15 +157,19 @@ export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, use
 }
 
 /**
- * Registers the user and enqueues a confirmation; `undefined` if the user is already registered. Triggers of the table
- * count the registration, and give the user a place in the line.
+ * Registers the user and enqueues a confirmation; `undefined` if the user is already registered, or registration is not
+ * open. Triggers of the table count the registration, and give the user a place in the line.
  */
 export async function insertRegistration (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, eventId: string
 ) {
   const [registration] = await sql<Registration[]>`
     WITH registrations AS (
-      INSERT INTO event_registrations (user_id, event_id) VALUES (${userId}, ${eventId})
+      INSERT INTO event_registrations (user_id, event_id) SELECT ${userId}::uuid, ${eventId}::uuid
+      WHERE NOT EXISTS (
+        SELECT FROM event_details WHERE event_id = ${eventId}
+          AND (opens_at > statement_timestamp() OR closes_at <= statement_timestamp())
+      )
       ON CONFLICT (user_id, event_id) DO NOTHING
       RETURNING *
     ), emailed AS (${outbox.enqueue('registration', sql`
@@ -174,6 +181,18 @@ export async function insertRegistration (
       JOIN users ON users.id = user_id
   `
   return registration
+}
+
+/** Why `insertRegistration` has not registered a user. */
+export async function findRefusal (sql: Sql, userId: string, eventId: string) {
+  const [{ isRegistered, isClosed }] = await sql<[{ isRegistered: boolean, isClosed: boolean }]>`
+    SELECT
+      EXISTS (SELECT FROM event_registrations WHERE user_id = ${userId} AND event_id = ${eventId}) AS "isRegistered",
+      EXISTS (
+        SELECT FROM event_details WHERE event_id = ${eventId} AND closes_at <= statement_timestamp()
+      ) AS "isClosed"
+  `
+  return isRegistered ? ALREADY_REGISTERED : isClosed ? REGISTRATION_CLOSED : REGISTRATION_NOT_OPEN
 }
 
 export const registrationsOfUserQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listRegistered>> => ({

@@ -105,6 +105,11 @@ export const remove = {
   },
 }
 
+export const ALREADY_REGISTERED = 'You have already registered for this event'
+/** Error messages if an organizer has set when registration opens or closes. */
+export const REGISTRATION_NOT_OPEN = 'Registration for this event has not opened yet'
+export const REGISTRATION_CLOSED = 'Registration for this event has closed'
+
 export const register = {
   operationId: 'registerForEvent',
   summary: 'Register for an event',
@@ -119,7 +124,7 @@ export const register = {
         user: ResponseObject({ firstName: FirstName, lastName: LastName }),
       }, { title: 'Registration' }),
     }),
-    400: Message('You have already registered for this event'),
+    400: Message(ALREADY_REGISTERED, REGISTRATION_NOT_OPEN, REGISTRATION_CLOSED),
   },
 }
 

@@ -334,14 +334,20 @@ t.test('POST /agenda/:id/copies moves the details along', async t => {
   const dates = ['2030-01-15T10:00:00Z', '2030-01-08T11:00:00+01:00']
   const { events } = (await head.inject('POST', `/agenda/${id}/copies`, { dates })).json()
   t.match(events, [
-    { date: '2030-01-08T10:00:00.000Z', endsAt: '2030-01-08T10:00:00.001Z' },
+    {
+      date: '2030-01-08T10:00:00.000Z',
+      endsAt: '2030-01-08T10:00:00.001Z',
+      opensAt: '2029-12-08T20:00:00.000Z',
+      closesAt: '3000-01-06T20:00:00.000Z',
+    },
     { date: '2030-01-15T10:00:00.000Z', endsAt: '2030-01-15T10:00:00.001Z' },
   ])
   for (const event of events) {
     const { onlineUrl, ...shown } = (await head.inject('GET', `/agenda/${event.id}/seats`)).json().event
     t.strictSame([event, (await inject(app, 'GET', `/agenda/${event.id}`)).json().event], [shown, shown])
     const { date, endsAt, createdAt } = event
-    t.strictSame({ onlineUrl, ...shown }, { id: event.id, ...original, date, endsAt, createdAt })
+    const { opensAt, closesAt } = event
+    t.strictSame({ onlineUrl, ...shown }, { id: event.id, ...original, date, endsAt, opensAt, closesAt, createdAt })
   }
 })
 
@@ -358,6 +364,81 @@ t.test('POST /agenda/:id/copies takes the end of each copy, for a clock change',
   const bare = await addEvent()
   const copies = (await head.inject('POST', `/agenda/${bare}/copies`, { dates, ends })).json().events
   t.strictSame(copies.map(({ endsAt }: any) => endsAt), [ends[1], ends[0]], 'an event without details')
+})
+
+t.test('Registration opens and closes', async t => {
+  const at = (milliseconds: number) => new Date(Date.now() + milliseconds).toISOString()
+  const [past, future] = [at(-HOUR), at(HOUR)]
+
+  t.test('refuses people before it opens and after it closes, and says so', async t => {
+    const id = await addEvent()
+    for (const [window, message] of [
+      [{ opensAt: future }, 'Registration for this event has not opened yet'],
+      [{ opensAt: null, closesAt: past }, 'Registration for this event has closed'],
+      [{ opensAt: at(-2 * HOUR), closesAt: past }, 'Registration for this event has closed'],
+      [{ opensAt: future, closesAt: at(2 * HOUR) }, 'Registration for this event has not opened yet'],
+    ] as const) {
+      t.match((await put(id, window)).json().event, window)
+      assertMessage(t, await register(ada, id), 400, message)
+    }
+    t.strictSame(await seats(id), [])
+    await put(id, { opensAt: past, closesAt: future })
+    t.equal((await register(ada, id)).statusCode, 201)
+    await put(id, { opensAt: null, closesAt: null })
+    t.equal((await register(bob, id)).statusCode, 201)
+  })
+
+  t.test('lets registered people answer after it closes (concrexit #3657)', async t => {
+    const id = await addEvent()
+    await register(ada, id)
+    await put(id, { closesAt: past })
+    assertMessage(t, await register(ada, id), 400, 'You have already registered for this event')
+    assertMessage(t, await register(bob, id), 400, 'Registration for this event has closed')
+    t.equal((await answer(ada, id, false)).json().seat.state, 'declined')
+    t.equal((await answer(ada, id, true)).json().seat.state, 'seated')
+  })
+
+  t.test('is refused if it closes before it opens', async t => {
+    const id = await addEvent()
+    await put(id, { opensAt: '2030-01-02T10:00:00Z' })
+    for (const changes of [
+      { closesAt: '2030-01-02T10:00:00Z' }, { opensAt: '2030-01-02T10:00:00Z', closesAt: '2030-01-02T11:00:00+02:00' },
+    ]) assertInvalid(t, await put(id, changes), ['closesAt'])
+    t.equal((await put(id, { closesAt: '2030-01-02T10:00:00.001Z' })).statusCode, 200)
+    assertInvalid(t, await put(id, { opensAt: '2030-01-02T10:00:00.001Z' }), ['closesAt'])
+    assertInvalid(t, await head.inject('POST', '/agenda', { ...AGENDA_EVENT, opensAt: future, closesAt: past }), [
+      'closesAt',
+    ])
+  })
+
+  t.test('at the same local time for a series, also when clocks change (OCG clears it)', async t => {
+    // Berlin leaves summer time on 27 October 2030.
+    const berlin = await build(t, { ...MAIL, MAIL_TIME_ZONE: 'Europe/Berlin' })
+    const club = await insert(berlin, 'clubs')
+    const head = await person(berlin, 'CLUB_HEAD', { club_id: club })
+    const window = { opensAt: '2030-10-12T10:00:00.000Z', closesAt: '2030-10-18T22:00:00.000Z' }
+    const event = { ...AGENDA_EVENT, date: '2030-10-19T18:00:00.000Z', endsAt: null, ...window }
+    const { event: { id } } = (await head.inject('POST', '/agenda', event)).json()
+    const dates = ['2030-10-26T18:00:00.000Z', '2030-11-02T19:00:00.000Z']
+    const { events } = (await head.inject('POST', `/agenda/${id}/copies`, { dates })).json()
+    t.strictSame(events.map(({ opensAt, closesAt }: any) => [opensAt, closesAt]), [
+      ['2030-10-19T10:00:00.000Z', '2030-10-25T22:00:00.000Z'],
+      ['2030-10-26T10:00:00.000Z', '2030-11-01T23:00:00.000Z'],
+    ])
+  })
+
+  t.test('closes beside registrations: each response fits a moment of the request', async t => {
+    const id = await addEvent()
+    const guests = await Promise.all(Array.from({ length: 30 }, () => person(app, 'STUDENT')))
+    const [, ...responses] = await Promise.all([
+      put(id, { closesAt: past }), ...guests.map(guest => register(guest, id)),
+    ])
+    const taken = responses.filter(({ statusCode }) => statusCode === 201)
+    t.equal((await list(id)).length, taken.length)
+    for (const response of responses) {
+      if (response.statusCode !== 201) assertMessage(t, response, 400, 'Registration for this event has closed')
+    }
+  })
 })
 
 t.test('POST /agenda/:id/copies with a key creates once', async t => {
