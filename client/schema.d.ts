@@ -169,7 +169,7 @@ export interface paths {
         put?: never;
         /**
          * Repeat an event
-         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same place and seats, but no registrations. When registration opens and closes moves along with the date, at the same local time. Without `ends`, they last as long as the event. Dates that are past, or at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.
+         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same place and seats, but no registrations. The times when registration opens and closes move along with the date, and stay at the same local time. Without `ends`, the copies last as long as the event. Dates that are past, or at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */

@@ -165,8 +165,8 @@ interface Known {
 
 /**
  * Changes the given fields of an event, and returns the event. Throws an HttpError if the event is unknown, the user
- * may not manage it, it would end before its start, or registration would close before it opens. Enqueues emails to attendees about a new title, date, end, place
- * or online link, and to people who get a seat.
+ * may not manage it, it would end before its start, or registration would close before it opens. Enqueues emails to
+ * attendees about a new title, date, end, place or online link, and to people who get a seat.
  */
 export function changeEvent (
   sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
@@ -244,7 +244,7 @@ function durationOf (start: Date, endsAt: string | null) {
 /** Throws a validation error if registration would close before it opens. */
 function checkWindow ({ opensAt, closesAt }: { opensAt?: Date | string | null, closesAt?: Date | string | null }) {
   if (!opensAt || !closesAt || new Date(opensAt) < new Date(closesAt)) return
-  throw validationError('closesAt', 'must be after opensAt')
+  throw validationError('closesAt', 'must be after registration opens')
 }
 
 /** A copy of an event: when it begins, and its duration in milliseconds unless it lasts as long as the event. */

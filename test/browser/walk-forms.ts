@@ -429,3 +429,38 @@ walk('The preview of an event tells the time zone', {}, async (t, page) => {
   const preview = page.locator('meta[property="og:description"]')
   t.match(await preview.getAttribute('content'), /^Thursday,? 1 May 2031 at 18:00 UTC$/)
 })
+
+walk('Registration opens on time, although the clock of the device is ten minutes late', {
+  refusals: ['PUT /agenda/{id} 400', 'POST /events/{id}/register 400'],
+}, async (t, page) => {
+  const dialog = page.getByRole('dialog')
+  const id = await createEvent('A quick one', 5)
+  await signIn(page, 'head', { to: '/manage' })
+  await entry(page, 'A quick one').getByRole('button', { name: 'Edit' }).click()
+  await dialog.getByLabel('Registration opens').fill('2031-04-01T12:00')
+  await dialog.getByLabel('Registration closes').fill('2031-04-01T11:00')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('Registration closes must be after registration opens').waitFor()
+  await dialog.getByLabel('Registration closes').fill('2031-04-30T12:00')
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await notified(page, '“A quick one” has been saved.')
+
+  await page.goto(`${origin}/events/${id}`)
+  await page.getByText(/Registration opens on .*1 April 2031.*12:00/).waitFor()
+  const register = page.getByRole('button', { name: 'Register' })
+  await register.click()
+  await page.getByText('Registration for this event has not opened yet').waitFor()
+  await page.clock.setFixedTime(Date.now() - 600_000)
+  await sql`UPDATE event_details SET opens_at = now() WHERE event_id = ${id}`
+  await page.reload()
+  await page.getByText('Registration opens on').waitFor()
+  await register.click()
+  await notified(page, "You're registered for “A quick one”.")
+
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await sql`UPDATE event_details SET closes_at = now() WHERE event_id = ${id}`
+  await page.clock.setFixedTime(Date.now() + 600_000)
+  await page.goto(`${origin}/events/${id}`)
+  await page.getByText(/Registration closed on/).waitFor()
+  t.equal(await register.count(), 0)
+})

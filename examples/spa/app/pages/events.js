@@ -3,9 +3,8 @@ import { EMAILS } from '../config.js'
 import { h } from '../dom.js'
 import { follow, isSame } from '../live.js'
 import {
-  actionButton, atTime, calendarLeaf, confirmed, count, cover, eventLine, goingOf, heading, inColour, isOver, lead,
-  linkField, nothing, notify, openDialog, outside, untilTime,
-  wordsOf,
+  actionButton, atTime, calendarLeaf, confirmed, count, cover, eventLine, goingOf, heading, inColour, isOver, isPast,
+  lead, linkField, nothing, notify, openDialog, outside, untilTime, wordsOf,
 } from '../parts.js'
 import { go, refresh, setAddress } from '../router.js'
 import { currentUser, signInToDo, takeWish } from '../session.js'
@@ -338,7 +337,7 @@ async function readEmails () {
  * @param {boolean} isTold whether an email tells the user about a seat
  */
 function seatPart (event, own, isTold) {
-  const { id, title, capacity } = event
+  const { id, title, capacity, opensAt, closesAt } = event
   let { seatsLeft } = event
   /** @param {boolean} coming */
   async function say (coming) {
@@ -400,7 +399,7 @@ function seatPart (event, own, isTold) {
   }
 
   function content () {
-    if (!own) return [register]
+    if (!own) return whenToRegister()
     if (own.state === 'declined') {
       return ["You said that you can't come.",
         actionButton('I can come after all', () => say(true), { class: 'primary' })]
@@ -415,6 +414,13 @@ function seatPart (event, own, isTold) {
         if (await confirmed(question, text, "I can't come", 'Keep my place')) await say(false)
       }),
     ]
+  }
+
+  /** The button is there before the time, because a device can have the wrong time, and the service decides. */
+  function whenToRegister () {
+    if (closesAt && isPast(closesAt)) return [h('span', {}, 'Registration closed on ', atTime(closesAt), '.')]
+    const [verb, time] = opensAt && !isPast(opensAt) ? ['opens', opensAt] : ['closes', closesAt]
+    return [time && h('span', { class: 'words' }, `Registration ${verb} on `, atTime(time), '.'), register]
   }
 }
 

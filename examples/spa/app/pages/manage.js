@@ -140,17 +140,34 @@ async function editEvent (event, details) {
         value: details?.capacity,
         hint: 'When all seats are taken, new people wait in line. Leave it empty for no limit.',
       },
+      {
+        name: 'opensAt',
+        label: 'Registration opens',
+        type: 'datetime-local',
+        optional: true,
+        value: details?.opensAt && toLocal(details.opensAt),
+      },
+      {
+        name: 'closesAt',
+        label: 'Registration closes',
+        type: 'datetime-local',
+        optional: true,
+        value: details?.closesAt && toLocal(details.closesAt),
+        hint: 'Registered people can still cancel, and come after all.',
+      },
     ],
     verb: 'Save',
     cancel: close,
     draft: event ? `event ${event.id}` : 'new event',
     isEdit: Boolean(event),
-    async send ({ date, endsAt, place, onlineUrl, capacity, ...values }, once) {
+    async send ({ date, endsAt, place, onlineUrl, capacity, opensAt, closesAt, ...values }, once) {
       const body = {
         ...values,
         // Of an empty date, the service says that it is missing.
         date: date ? fromLocal(date, event?.date) : event && date,
-        ...endsAt !== undefined && { endsAt: endsAt ? fromLocal(endsAt, details?.endsAt ?? undefined) : null },
+        ...endsAt !== undefined && { endsAt: timeOf(endsAt, details?.endsAt) },
+        ...opensAt !== undefined && { opensAt: timeOf(opensAt, details?.opensAt) },
+        ...closesAt !== undefined && { closesAt: timeOf(closesAt, details?.closesAt) },
         ...place !== undefined && { place: place || null },
         ...onlineUrl !== undefined && { onlineUrl: onlineUrl || null },
         ...capacity !== undefined && { capacity: capacity === '' ? null : Number(capacity) },
@@ -188,6 +205,14 @@ function fromLocal (local, former) {
   const same = new Date(Date.parse(`${local}Z`) + offsetAt(former)).toISOString()
   return toLocal(same) === toLocal(date) ? same : date
 }
+
+/**
+ * The timestamp of an optional field; `null` if it is empty.
+ *
+ * @param {string} local
+ * @param {string | null | undefined} former
+ */
+const timeOf = (local, former) => local ? fromLocal(local, former ?? undefined) : null
 
 /**
  * @param {Schemas['Event']} event
