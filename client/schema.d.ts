@@ -578,6 +578,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/club-pages/{id}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the members of a club, and who asks to join
+         * @description For organizers and admins. Returns the 200 oldest requests, and all members by name, organizers first. `leads`: whether you may decide about offices.
+         */
+        get: operations["listClubMembers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/club-pages/{id}/members/{userId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Decide about a request, a membership or an office
+         * @description The body has either `state` or `office`. `member` accepts a request. `refused` refuses it or removes a member, who can ask again after a week. `deputy` and `head` offer an office, which the member accepts with `PUT /me/clubs/:clubId/office` within 14 days. `office: null` withdraws an offer or ends an office. Only the head, deputies of a club without a head, and admins may offer offices and remove organizers. A deputy may give up the own office. The same decision again changes nothing.
+         */
+        put: operations["changeClubMember"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/clubs": {
         parameters: {
             query?: never;
@@ -970,6 +1010,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/clubs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List your clubs
+         * @description Returns the clubs that you are a member of, that you have asked, and that have refused you, by name. `since` is when the state began. Only you and the organizers see it.
+         */
+        get: operations["listMyClubs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/clubs/{clubId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Join a club, or ask to
+         * @description You become a member of an open club at once. In other clubs, and after a refusal, an organizer decides. If you are a member, this only changes `news`. Joining a club gives no right to change it, and does not change your club in `GET /auth/me`. Its organizers see your name and your email address.
+         */
+        put: operations["joinClub"];
+        post?: never;
+        /**
+         * Leave a club
+         * @description Also withdraws a request, and ends an office. A refusal stays.
+         */
+        delete: operations["leaveClub"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/clubs/{clubId}/office": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Accept or decline an office
+         * @description Who accepts organizes the club: their name, picture and email address become public. The head so far becomes a deputy. The token in the response has the new role, and lives as long as the token of the request.
+         */
+        put: operations["answerOffer"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/email": {
         parameters: {
             query?: never;
@@ -1042,7 +1146,7 @@ export interface paths {
         };
         /**
          * Export your personal data
-         * @description Returns your account without the password hash, your blog posts in every status, your event registrations, the mentors you like, the creation date of your calendar link, the recent emails to you, your email preferences (`null` if you never changed them), the messages you sent to event participants, the pictures you uploaded (see `GET /pictures/:id`), and the time your tokens were last revoked.
+         * @description Returns your account without the password hash, your blog posts in every status, your event registrations, your clubs, the mentors you like, the creation date of your calendar link, the recent emails to you, your email preferences (`null` if you never changed them), the messages you sent to event participants, the pictures you uploaded (see `GET /pictures/:id`), and the time your tokens were last revoked.
          */
         get: operations["exportMyData"];
         put?: never;
@@ -1195,6 +1299,26 @@ export interface paths {
          */
         put: operations["setMySeat"];
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get a token with your current role
+         * @description After your role has changed, the new token has the new role. It expires and is revoked together with the token of the request, and does not count as a sign-in.
+         */
+        post: operations["renewMyToken"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1810,6 +1934,29 @@ export interface components {
                 lastName: string;
             };
         };
+        ChangedMember: {
+            userId: components["schemas"]["Id"];
+            /** @enum {string} */
+            state: "member" | "refused";
+            /**
+             * @description The office in the club, or `null`.
+             * @example deputy
+             * @enum {string|null}
+             */
+            office: "head" | "deputy" | null;
+            /**
+             * @description The office that waits for an answer, or `null`.
+             * @example null
+             * @enum {string|null}
+             */
+            offered: "head" | "deputy" | null;
+            /**
+             * Format: date-time
+             * @description Until when the offer can be accepted.
+             * @example null
+             */
+            offeredUntil: string | null;
+        };
         Club: {
             id: components["schemas"]["Id"];
             /** @example Chess Club */
@@ -1848,6 +1995,45 @@ export interface components {
         };
         /** @example https://images.example.org/chess.png */
         ClubImage: string | null;
+        ClubJoining: {
+            /**
+             * @description For the organizers who decide.
+             * @example I play chess.
+             */
+            message?: string;
+            /** @description Whether you want emails about new events. The default is yes. */
+            news?: boolean;
+        };
+        ClubMember: {
+            userId: components["schemas"]["Id"];
+            /** @example Ada Lovelace */
+            name: string;
+            /** @example ada@example.org */
+            email: string;
+            /**
+             * @description The office in the club, or `null`.
+             * @example deputy
+             * @enum {string|null}
+             */
+            office: "head" | "deputy" | null;
+            /**
+             * @description The office that waits for an answer, or `null`.
+             * @example null
+             * @enum {string|null}
+             */
+            offered: "head" | "deputy" | null;
+            /**
+             * Format: date-time
+             * @description Until when the offer can be accepted.
+             * @example null
+             */
+            offeredUntil: string | null;
+            since: components["schemas"]["DateTime"];
+        };
+        ClubNotAllowed: {
+            /** @constant */
+            message: "Not allowed to manage this club";
+        };
         ClubNotFound: {
             /** @constant */
             message: "Club not found";
@@ -1866,7 +2052,7 @@ export interface components {
         ClubPageChanges: {
             /**
              * @description It must contain a visible character, at most 200 characters, and no line breaks or direction overrides.
-             * @example Chess Club
+             * @example Chess and Go
              */
             name?: string;
             /** @example Openings, endings, and what lies between. */
@@ -1877,6 +2063,17 @@ export interface components {
              */
             imageUrl?: string | null;
             joining?: components["schemas"]["Joining"];
+        };
+        ClubRequest: {
+            userId: components["schemas"]["Id"];
+            /** @example Ada Lovelace */
+            name: string;
+            /** @example ada@example.org */
+            email: string;
+            isEmailVerified: boolean;
+            /** @example I play chess. */
+            message: string | null;
+            askedAt: components["schemas"]["DateTime"];
         };
         ClubSummary: {
             id: components["schemas"]["Id"];
@@ -2133,6 +2330,12 @@ export interface components {
                 blogs: components["schemas"]["Count"];
             };
         };
+        ManagedClub: {
+            id: components["schemas"]["Id"];
+            /** @example Chess Club */
+            name: string;
+            joining: components["schemas"]["Joining"];
+        };
         ManagedEvent: {
             id: components["schemas"]["Id"];
             /** @example Chess Night */
@@ -2186,6 +2389,26 @@ export interface components {
             closesAt: string | null;
             /** @example https://meet.example.org/chess */
             onlineUrl: string | null;
+        };
+        /**
+         * @example {
+         *       "state": "member"
+         *     }
+         */
+        MemberChange: {
+            /**
+             * @example member
+             * @enum {string}
+             */
+            state?: "member" | "refused";
+            /** @description For the person who is refused or removed. */
+            reason?: string;
+            /**
+             * @description The office in the club, or `null`.
+             * @example deputy
+             * @enum {string|null}
+             */
+            office?: "head" | "deputy" | null;
         };
         Mentor: {
             id: components["schemas"]["Id"];
@@ -2472,6 +2695,10 @@ export interface components {
              */
             blogDecision: boolean;
         };
+        OfferAnswer: {
+            /** @example true */
+            accept: boolean;
+        };
         Organizer: {
             /** @example Ada */
             firstName: string;
@@ -2502,6 +2729,46 @@ export interface components {
             /** @example Chess Club */
             name: string;
             imageUrl: components["schemas"]["ClubImage"];
+        };
+        OwnMembership: {
+            clubId: components["schemas"]["Id"];
+            /** @example Chess Club */
+            name: string;
+            imageUrl: components["schemas"]["ClubImage"];
+            /**
+             * @description `requested`: an organizer has not decided yet. `refused`: you were refused or removed.
+             * @example member
+             * @enum {string}
+             */
+            state: "requested" | "member" | "refused";
+            /**
+             * @description The office in the club, or `null`.
+             * @example deputy
+             * @enum {string|null}
+             */
+            office: "head" | "deputy" | null;
+            /**
+             * @description The office that waits for an answer, or `null`.
+             * @example null
+             * @enum {string|null}
+             */
+            offered: "head" | "deputy" | null;
+            /**
+             * Format: date-time
+             * @description Until when the offer can be accepted.
+             * @example null
+             */
+            offeredUntil: string | null;
+            since: components["schemas"]["DateTime"];
+            /**
+             * @description Why you were refused or removed.
+             * @example The room is full.
+             */
+            reason: string | null;
+            /** @description Whether you want emails about new events of this club. */
+            news: boolean;
+            /** @description Whether `GET /clubs` shows your name and email address in this club. */
+            isListed: boolean;
         };
         OwnPicture: {
             id: components["schemas"]["Id"];
@@ -2649,6 +2916,41 @@ export interface components {
                     /** @example Grace Hopper */
                     name: string;
                 };
+            }[];
+            clubs: {
+                id: components["schemas"]["Id"];
+                /** @example Chess Club */
+                name: string;
+                /**
+                 * @description requested, member or refused
+                 * @example member
+                 */
+                state: string;
+                /**
+                 * @description The office in the club, or `null`.
+                 * @example deputy
+                 * @enum {string|null}
+                 */
+                office: "head" | "deputy" | null;
+                /**
+                 * @description The office that waits for an answer, or `null`.
+                 * @example null
+                 * @enum {string|null}
+                 */
+                offered: "head" | "deputy" | null;
+                /**
+                 * @description What you wrote to the organizers.
+                 * @example I play chess.
+                 */
+                message: string | null;
+                /**
+                 * @description Why you were refused or removed.
+                 * @example The room is full.
+                 */
+                reason: string | null;
+                /** @description Whether you want emails about new events of the club. */
+                news: boolean;
+                changedAt: components["schemas"]["DateTime"];
             }[];
             calendar: {
                 createdAt: components["schemas"]["DateTime"];
@@ -3375,6 +3677,11 @@ export interface components {
     };
     parameters: {
         /**
+         * @description The id of the club.
+         * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+         */
+        ClubId: string;
+        /**
          * @description The id of the event.
          * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
          */
@@ -3426,11 +3733,6 @@ export interface components {
          * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
          */
         TheIdOfTheUser: string;
-        /**
-         * @description The id of the user.
-         * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
-         */
-        UserId: string;
     };
     requestBodies: never;
     headers: {
@@ -5026,6 +5328,153 @@ export interface operations {
             "4XX": components["responses"]["Error"];
         };
     };
+    listClubMembers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the club.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: components["parameters"]["TheIdOfTheClub"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        club: components["schemas"]["ManagedClub"];
+                        leads: boolean;
+                        requestCount: components["schemas"]["Count"];
+                        requests: components["schemas"]["ClubRequest"][];
+                        members: components["schemas"]["ClubMember"][];
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
+            /** @description `Not allowed to manage this club` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClubNotAllowed"];
+                };
+            };
+            404: components["responses"]["ClubNotFound"];
+            /** @description `Error fetching members` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching members";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    changeClubMember: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the club.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: components["parameters"]["TheIdOfTheClub"];
+                /**
+                 * @description The id of the person.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                userId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemberChange"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        member: components["schemas"]["ChangedMember"];
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
+            /** @description `Not allowed to manage this club` or `Only the head of the club and admins may do this` */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Not allowed to manage this club" | "Only the head of the club and admins may do this";
+                    };
+                };
+            };
+            /** @description `Club not found` or `Member not found` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Club not found" | "Member not found";
+                    };
+                };
+            };
+            /** @description `This person organizes a different club` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "This person organizes a different club";
+                    };
+                };
+            };
+            /** @description `Error changing member` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error changing member";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
     listClubs: {
         parameters: {
             query?: never;
@@ -5984,6 +6433,238 @@ export interface operations {
             "4XX": components["responses"]["Error"];
         };
     };
+    listMyClubs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        clubs: components["schemas"]["OwnMembership"][];
+                    };
+                };
+            };
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
+            /** @description `Error fetching your clubs` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching your clubs";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    joinClub: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the club.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                clubId: components["parameters"]["ClubId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClubJoining"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        club: components["schemas"]["OwnMembership"];
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
+            404: components["responses"]["ClubNotFound"];
+            /** @description `This club takes no new members` or `You can ask again a week after a refusal` or `You can be in at most 50 clubs` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "This club takes no new members" | "You can ask again a week after a refusal" | "You can be in at most 50 clubs";
+                    };
+                };
+            };
+            /** @description `Error joining club` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error joining club";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    leaveClub: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the club.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                clubId: components["parameters"]["ClubId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "You have left the club";
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
+            /** @description `You are not in this club` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "You are not in this club";
+                    };
+                };
+            };
+            /** @description `Error leaving club` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error leaving club";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    answerOffer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The id of the club.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                clubId: components["parameters"]["ClubId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OfferAnswer"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        club: components["schemas"]["OwnMembership"];
+                        /**
+                         * @description Send this token with your requests: `Authorization: Bearer <token>`.
+                         * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
+                         */
+                        token: string;
+                    };
+                };
+            };
+            400: components["responses"]["ValidationError"];
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
+            /** @description `There is no offer` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "There is no offer";
+                    };
+                };
+            };
+            /** @description `This offer is no longer valid` or `You organize a different club` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "This offer is no longer valid" | "You organize a different club";
+                    };
+                };
+            };
+            /** @description `Error changing office` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error changing office";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
     changeMyEmail: {
         parameters: {
             query?: never;
@@ -6665,6 +7346,47 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         message: "Error changing seat";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    renewMyToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /**
+                         * @description Send this token with your requests: `Authorization: Bearer <token>`.
+                         * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
+                         */
+                        token: string;
+                    };
+                };
+            };
+            401: components["responses"]["TokenRequiredOrUnauthorized"];
+            /** @description `Error renewing the token` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error renewing the token";
                     };
                 };
             };
@@ -7443,7 +8165,7 @@ export interface operations {
                  * @description The id of the user.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                userId: components["parameters"]["UserId"];
+                userId: string;
             };
             cookie?: never;
         };
@@ -7494,7 +8216,7 @@ export interface operations {
                  * @description The id of the user.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                userId: components["parameters"]["UserId"];
+                userId: string;
             };
             cookie?: never;
         };
@@ -7527,7 +8249,7 @@ export interface operations {
                  * @description The id of the user.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                userId: components["parameters"]["UserId"];
+                userId: string;
             };
             cookie?: never;
         };

@@ -17,8 +17,11 @@ declare module '@fastify/jwt' {
      * of the user have been revoked.
      */
     payload: { sub: string, userId: string, role: Role, epoch?: string }
-    /** `id` is empty if a valid token has no subject. `issuedAt` is in seconds since 1970, 0 if unknown. */
-    user: { id: string, role: Role, epoch?: string, issuedAt: number }
+    /**
+     * `id` is empty if a valid token has no subject. `issuedAt` and `expiresAt` are in seconds since 1970, 0 and
+     * Infinity if unknown.
+     */
+    user: { id: string, role: Role, epoch?: string, issuedAt: number, expiresAt: number }
   }
 }
 
@@ -51,6 +54,11 @@ declare module 'fastify' {
      * credentials, so that a revocation in between also revokes the new token.
      */
     issueToken (user: { id: string, role: Role, epoch?: string | null }): string
+    /**
+     * Signs the token with these claims again, for the current role of its user. It does not live longer than the old
+     * token, ends with it, and is no fresh sign-in.
+     */
+    renewToken (claims: FastifyJWT['user'], role: Role): string
   }
 }
 
@@ -96,7 +104,8 @@ export default fp(async app => {
     try {
       if (token.length > MAX_TOKEN || !CANONICAL.test(token)) return undefined
       const { sub, role, epoch, iat = 0, exp = Infinity } = app.jwt.verify<Claims>(token)
-      const user = { id: typeof sub === 'string' ? sub : '', role, ...epoch && { epoch }, issuedAt: iat }
+      const claims = { issuedAt: iat, expiresAt: exp, ...epoch && { epoch } }
+      const user = { id: typeof sub === 'string' ? sub : '', role, ...claims }
       // A copy, because a part of a string keeps the whole string, here the header.
       verified.set(Buffer.from(token).toString(), { user, expires: exp * 1000 })
       return user
@@ -127,6 +136,13 @@ export default fp(async app => {
 
   app.decorate('issueToken', ({ id, role, epoch }) =>
     app.jwt.sign({ sub: id, userId: id, role, ...epoch && { epoch } }))
+
+  app.decorate('renewToken', ({ id, epoch, issuedAt, expiresAt }, role) => {
+    const { exp } = app.jwt.decode<{ exp: number }>(app.issueToken({ id, role }))!
+    const seconds = Math.floor(Math.min(expiresAt, exp) - issuedAt)
+    const claims = { sub: id, userId: id, role, ...epoch && { epoch }, iat: issuedAt }
+    return app.jwt.sign(claims, { expiresIn: `${seconds}s` })
+  })
 
   function guard (...roles: Role[]): Guard {
     const responses: Guard['responses'] =

@@ -90,6 +90,20 @@ const registered = async (world: World) => {
   await insert(world.app, 'event_registrations', { event_id: id, user_id: world.people.STUDENT.id })
   return { id }
 }
+/** A person who asks to join the club. */
+const asked = async ({ app, club }: World) => {
+  const { id } = await person(app)
+  await app.sql`INSERT INTO club_members (user_id, club_id, state) VALUES (${id}, ${club}, 'requested')`
+  return { id: `${club}/${id}` }
+}
+/** A new club of the student, with an office that an admin offers. */
+const membership = ({ offered }: { offered?: 'head' }) => async ({ app, people }: World) => {
+  const club = await insert(app, 'clubs')
+  const offer = offered && { offered, offered_by: people.ADMIN.id, offered_at: new Date() }
+  const member = { user_id: people.STUDENT.id, club_id: club, state: 'member', ...offer }
+  await app.sql`INSERT INTO club_members ${app.sql(member)}`
+  return { id: club }
+}
 const picture = async ({ app, people }: World) => ({
   id: await insert(app, 'pictures', { user_id: people.STUDENT.id, large: PNG, small: PNG, width: 1, height: 1 }),
 })
@@ -365,6 +379,63 @@ export const OPERATIONS: Record<string, Operation> = {
     nameless: [401, 'Unauthorized'],
   },
 
+  'GET /club-pages/:id/members': {
+    access: ANY_USER,
+    as: 'CLUB_HEAD',
+    failure: 'Error fetching members',
+    cache: 'private',
+    given: ownClub,
+    unknown: 'Club not found',
+    gone: [401, 'Unauthorized'],
+    nameless: [401, 'Unauthorized'],
+  },
+  'PUT /club-pages/:id/members/:userId': {
+    access: ANY_USER,
+    as: 'CLUB_HEAD',
+    failure: 'Error changing member',
+    body: { state: 'member' },
+    given: asked,
+    unknown: 'Club not found',
+    gone: [401, 'Unauthorized'],
+    nameless: [401, 'Unauthorized'],
+  },
+  'GET /me/clubs': {
+    access: ANY_USER,
+    failure: 'Error fetching your clubs',
+    cache: 'private',
+    gone: [401, 'Unauthorized'],
+    nameless: [401, 'Unauthorized'],
+  },
+  'PUT /me/clubs/:clubId': {
+    access: ANY_USER,
+    failure: 'Error joining club',
+    body: { message: 'I play chess.', news: false },
+    given: ownClub,
+    fields: { message: rules.visible(1000), news: rules.yesOrNo },
+    unknown: 'Club not found',
+    gone: [401, 'Unauthorized'],
+    nameless: [401, 'Unauthorized'],
+  },
+  'DELETE /me/clubs/:clubId': {
+    access: ANY_USER,
+    failure: 'Error leaving club',
+    given: membership({}),
+    unknown: 'You are not in this club',
+    gone: [401, 'Unauthorized'],
+    nameless: [401, 'Unauthorized'],
+  },
+  'PUT /me/clubs/:clubId/office': {
+    access: ANY_USER,
+    failure: 'Error changing office',
+    body: { accept: true },
+    given: membership({ offered: 'head' }),
+    fields: { accept: rules.yesOrNo },
+    required: ['accept'],
+    unknown: 'There is no offer',
+    gone: [401, 'Unauthorized'],
+    nameless: [401, 'Unauthorized'],
+  },
+
   'GET /events': {
     access: 'anyone',
     failure: 'Error fetching events',
@@ -584,6 +655,12 @@ export const OPERATIONS: Record<string, Operation> = {
     },
   },
   'DELETE /me/tokens': { access: ANY_USER, failure: 'Error signing out', gone: [401, 'Unauthorized'] },
+  'POST /me/token': {
+    access: ANY_USER,
+    failure: 'Error renewing the token',
+    gone: [401, 'Unauthorized'],
+    nameless: [401, 'Unauthorized'],
+  },
   'GET /me/account': {
     access: ANY_USER, failure: 'Error fetching account', gone: [401, 'Unauthorized'], cache: 'private',
   },

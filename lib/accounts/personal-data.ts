@@ -2,6 +2,7 @@ import type { Sql } from 'postgres'
 
 import { type ReadBatch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
 import { comes } from '../agenda/seats.ts'
+import { officeOf } from '../clubs/members.ts'
 import { avatarOf } from '../database/columns.ts'
 import { preferences } from '../email/notifications.ts'
 
@@ -59,6 +60,13 @@ async function findUser (sql: Sql, userId: string, picturesUrl: string | null) {
         'createdAt', iso8601(users.created_at), 'updatedAt', iso8601(users.updated_at)
       )::text AS account,
       json_build_object(
+        'clubs', (
+          SELECT coalesce(json_agg(json_build_object(
+            'id', clubs.id, 'name', clubs.name, 'state', state, 'office', ${officeOf(sql)}, 'offered', offered,
+            'message', message, 'reason', reason, 'news', news, 'changedAt', iso8601(changed_at)
+          ) ORDER BY clubs.name), '[]')
+          FROM club_members AS members JOIN clubs ON clubs.id = members.club_id WHERE user_id = users.id
+        ),
         'calendar', (
           SELECT json_build_object('createdAt', iso8601(created_at)) FROM calendar_tokens WHERE user_id = users.id
         ),

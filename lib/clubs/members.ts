@@ -1,4 +1,4 @@
-import type { TransactionSql } from 'postgres'
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
 
@@ -29,3 +29,33 @@ export const officeOf = (sql: AnySql) => sql`
 
 /** SQL condition: `users` may edit `clubs`, and decide who is a member. */
 export const managesClub = (sql: AnySql) => sql`(users.role = 'ADMIN' OR ${isOrganizer(sql)})`
+
+/** SQL condition: somebody heads `clubs`. Its `club_head_id` may be a person who has left. */
+const hasHead = (sql: AnySql) => sql`
+  EXISTS (SELECT FROM users WHERE users.id = clubs.club_head_id AND ${isOrganizer(sql)})
+`
+
+/** SQL condition: `users` may give and end offices of `clubs`: admins, its head, and its deputies if it has no head. */
+export const leadsClub = (sql: AnySql) => sql`
+  (users.role = 'ADMIN' OR ${isOrganizer(sql)} AND (users.id = clubs.club_head_id OR NOT ${hasHead(sql)})) IS TRUE
+`
+
+/** For how many days an offer is valid. */
+export const OFFER_DAYS = 14
+
+const offerEnd = (sql: AnySql) => sql`members.offered_at + make_interval(days => ${OFFER_DAYS})`
+
+/**
+ * SQL condition: the offer of `members`, of a membership in `clubs`, is valid at this time: whoever made it may still
+ * make it.
+ */
+export const isOfferValid = (sql: AnySql, time: PendingQuery<Row[]>) => sql`(
+  members.offered IS NOT NULL AND ${offerEnd(sql)} > ${time}
+  AND EXISTS (SELECT FROM users WHERE users.id = members.offered_by AND ${leadsClub(sql)})
+)`
+
+/** SQL columns: the office that is offered to `members`, and until when; null without a valid offer. */
+export const offerColumns = (sql: AnySql, time: PendingQuery<Row[]>) => sql`
+  CASE WHEN ${isOfferValid(sql, time)} THEN members.offered END AS offered,
+  CASE WHEN ${isOfferValid(sql, time)} THEN iso8601(${offerEnd(sql)}) END AS "offeredUntil"
+`

@@ -35,7 +35,7 @@ function converted (node: Node): Node {
     .map(([key, value]) => [key, key === 'examples' ? value : converted(value)]))
   const known = type === 'integer' ? 'int64' : format in FORMATS ? FORMATS[format]!.openapi : format
   const one = words?.length === 1 ? { const: words[0] } : { enum: words }
-  return { ...words ? { type: 'string', ...one } : type && { type }, ...known && { format: known }, ...others }
+  return { ...words ? { type: type ?? 'string', ...one } : type && { type }, ...known && { format: known }, ...others }
 }
 
 /**

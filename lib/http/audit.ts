@@ -7,7 +7,8 @@ export type AuditEvent =
   'sign-in' | 'sign-in-refused' | 'access-denied' | 'role-changed' | 'membership-changed' | 'user-changed' |
   'user-deleted' | 'users-exported' | 'registrations-exported' | 'blog-moderated' | 'blog-deleted' |
   'calendar-created' | 'calendar-deleted' | 'tokens-revoked' | 'event-deleted' | 'mentor-deleted' | 'picture-deleted' |
-  'registration-deleted' | 'testimonial-deleted' | 'club-changed' | 'password-forgotten' | 'password-changed' |
+  'registration-deleted' | 'testimonial-deleted' | 'club-changed' | 'office-changed' |
+  'password-forgotten' | 'password-changed' |
   'password-refused' | 'email-verified' | 'email-changed' | 'profile-changed' | 'notifications-changed' | 'message-sent'
 
 /**

@@ -157,3 +157,6 @@ const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;
 export function escapeHtml (text: string) {
   return printableLine(text).replace(/[&<>"']/g, character => ENTITIES[character]!)
 }
+
+/** The current time for a cached query, which depends on its arguments only: a list is read once per minute. */
+export const currentMinute = () => `${new Date().toISOString().slice(0, 'YYYY-MM-DDTHH:MM'.length)}:00.000Z`

@@ -84,6 +84,19 @@ export const LastName = Type.String({ examples: ['Lovelace'] })
 export const EmailAddress = Type.String({ examples: ['ada@example.org'] })
 export const Avatar = NullableString({ examples: ['https://images.example.org/ada.png'] })
 
+const NullableOffice = (options: SchemaOptions) =>
+  Type.Unsafe<'head' | 'deputy' | null>({ type: ['string', 'null'], enum: ['head', 'deputy', null], ...options })
+
+/** The office of a person in a club. */
+export const Office = NullableOffice({ description: 'The office in the club, or `null`.', examples: ['deputy'] })
+/** A valid offer of an office; `offerColumns` in lib/clubs/members.ts selects both. */
+export const Offered = NullableOffice({
+  description: 'The office that waits for an answer, or `null`.', examples: [null],
+})
+export const OfferedUntil = NullableString({
+  format: 'date-time', description: 'Until when the offer can be accepted.', examples: [null],
+})
+
 export const ClubName = Type.String({ examples: ['Chess Club'] })
 export const ClubImage = NullableString({
   title: 'ClubImage', examples: ['https://images.example.org/chess.png'],
@@ -163,6 +176,8 @@ export const ENCODED = 'A request body cannot be encoded, please send it without
 /** Error messages for a user who may not manage an event. */
 export const REGISTRATIONS_NOT_ALLOWED = 'Not allowed to view registrations for this event'
 export const EVENT_NOT_ALLOWED = 'Not allowed to modify this event'
+/** Error message for a user who neither organizes a club nor is an admin. */
+export const CLUB_NOT_ALLOWED = 'Not allowed to manage this club'
 
 /** Errors of several operations. */
 export const Unauthorized = Named('Unauthorized', Message('Unauthorized'))
@@ -171,6 +186,7 @@ export const EventNotFound = Named('EventNotFound', Message('Event not found'))
 export const UserNotFound = Named('UserNotFound', Message('User not found'))
 export const RegistrationsNotAllowed = Named('RegistrationsNotAllowed', Message(REGISTRATIONS_NOT_ALLOWED))
 export const EventNotAllowed = Named('EventNotAllowed', Message(EVENT_NOT_ALLOWED))
+export const ClubNotAllowed = Named('ClubNotAllowed', Message(CLUB_NOT_ALLOWED))
 export const PictureNotFound = Named('PictureNotFound', Message('Picture not found'))
 
 /** A hook of a route that may respond itself. Its responses become responses of the route. */

@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 
 import { refuseRegistrations } from '../../lib/accounts/permissions.ts'
 import { attemptOf } from '../../lib/database/idempotency.ts'
-import { parseCursor } from '../../lib/values/formats.ts'
+import { currentMinute, parseCursor } from '../../lib/values/formats.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { type MessageRoute, sendMessage } from './messages.ts'
@@ -116,8 +116,5 @@ const utc = (dateTime: string) => new Date(dateTime).toISOString()
 
 /** Milliseconds between two times. */
 const between = (start: string, end: string) => Date.parse(end) - Date.parse(start)
-
-/** The current time for a cached query, which depends on its arguments only: a list is read once per minute. */
-const currentMinute = () => `${new Date().toISOString().slice(0, 'YYYY-MM-DDTHH:MM'.length)}:00.000Z`
 
 export default agenda

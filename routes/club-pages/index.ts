@@ -1,9 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { audit, changedFields } from '../../lib/http/audit.ts'
-import { HttpError } from '../../lib/http/errors.ts'
+import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
-import { changeClub, clubPageQuery, clubPagesQuery } from './queries.ts'
+import { currentMinute } from '../../lib/values/formats.ts'
+import { changeClub, changeMember, clubPageQuery, clubPagesQuery, membersQuery, refuseMembers } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Clubs for everybody, without the names and email addresses of their members, and what their organizers change. */
@@ -37,6 +38,36 @@ const clubPages: FastifyPluginAsyncTypebox = async app => {
     })
     audit(request, 'club-changed', { target: club.id, fields: changedFields(changes) })
     return { club }
+  })
+
+  app.get('/:id/members', {
+    onRequest: app.authenticate,
+    schema: schemas.listMembers,
+    config: { failure: 'Error fetching members', cache: 'private' },
+  }, async (request, reply) => {
+    const { user, params: { id } } = request
+    if (!await reply.sendCached(membersQuery, user.id, id, currentMinute())) await refuseMembers(app.sql, user.id, id)
+  })
+
+  app.put('/:id/members/:userId', {
+    onRequest: app.authenticate,
+    schema: schemas.changeMember,
+    config: { failure: 'Error changing member', transaction: true },
+  }, async request => {
+    const { user, params: { id, userId }, body: { state, reason, office } } = request
+    if ((state === undefined) === (office === undefined)) {
+      throw validationError('state', 'must be given, or else office')
+    }
+    if (reason !== undefined && state !== 'refused') throw validationError('reason', 'must come with state refused')
+    const { member, changed } = await changeMember(app.sql, {
+      actorId: user.id, clubId: id, userId, decision: state === undefined ? { office: office! } : { state, reason },
+    })
+    if (changed.state) audit(request, 'membership-changed', { user: userId, club: id, state: changed.state })
+    if (changed.office !== undefined) {
+      audit(request, 'office-changed', { user: userId, target: id, office: changed.office })
+    }
+    if (changed.role) audit(request, 'role-changed', { user: userId, role: changed.role })
+    return { member }
   })
 }
 

@@ -1,11 +1,22 @@
 import type { Static } from '@sinclair/typebox'
+import type { TransactionSql } from 'postgres'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { isOrganizer, joiningOf, managesClub, memberCount } from '../../lib/clubs/members.ts'
+import {
+  isOrganizer, joiningOf, leadsClub, managesClub, memberCount, offerColumns, officeOf,
+} from '../../lib/clubs/members.ts'
+import {
+  endOffice, findManager, findMembership, lockOffices, type Membership, type Office, withdrawOffer,
+} from '../../lib/clubs/offices.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { avatarOf, toColumns } from '../../lib/database/columns.ts'
+import { avatarOf, fullName, toColumns } from '../../lib/database/columns.ts'
 import { HttpError } from '../../lib/http/errors.ts'
-import { CLUB_NOT_ALLOWED, type get, type list, NAME_TAKEN, NOT_RENAMED, type update } from './schemas.ts'
+import type { Role } from '../../lib/values/roles.ts'
+import { CLUB_NOT_ALLOWED } from '../../lib/values/schemas.ts'
+import {
+  type changeMember as changeMemberSchema, type get, type list, type listMembers, MOST_REQUESTS, NAME_TAKEN,
+  NOT_LEADING, NOT_RENAMED, ORGANIZES_ELSEWHERE, type update,
+} from './schemas.ts'
 
 type ClubPage = Static<typeof get.response[200]>['club']
 
@@ -50,19 +61,13 @@ export async function changeClub (
   const fields = toColumns(changes, ['name', 'description', 'imageUrl'])
   return sql.begin(async transaction => {
     // Waits for an end of the office that is running.
-    const { count } = await transaction`SELECT FROM users WHERE id = ${userId} FOR SHARE`
-    if (count === 0) throw new HttpError(401, 'Unauthorized')
+    await transaction`SELECT FROM users WHERE id = ${userId} FOR SHARE`
     // Waits for people who are joining, see `joinClub`.
     const [club] = await transaction<{ name: string }[]>`
       SELECT name FROM clubs WHERE id = ${id} FOR NO KEY UPDATE
     `
-    if (!club) throw new HttpError(404, 'Club not found')
-    const [user] = await transaction<[{ isAdmin: boolean, manages: boolean }]>`
-      SELECT role = 'ADMIN' AS "isAdmin", ${managesClub(sql)} AS manages
-      FROM users CROSS JOIN clubs WHERE users.id = ${userId} AND clubs.id = ${id}
-    `
-    if (!user.manages) throw new HttpError(403, CLUB_NOT_ALLOWED)
-    if (name !== undefined && name !== club.name && !user.isAdmin) throw new HttpError(403, NOT_RENAMED)
+    const { isAdmin } = await findManager(transaction, userId, id)
+    if (name !== undefined && name !== club!.name && !isAdmin) throw new HttpError(403, NOT_RENAMED)
     if (Object.keys(fields).length > 0) await transaction`UPDATE clubs SET ${sql(fields)} WHERE id = ${id}`
     if (joining !== undefined) {
       await transaction`
@@ -79,3 +84,163 @@ export async function changeClub (
 
 /** SQLSTATE if a different club has the name. */
 const EXCLUSION_VIOLATION = '23P01'
+
+/**
+ * The members of a club and its requests. Without a row if the user does not manage the club. `time` decides which
+ * offers are valid.
+ */
+export const membersQuery = (
+  sql: Sql, userId: string, clubId: string, time: string
+): CachedQuery<Body<typeof listMembers>> => {
+  const isManaged = sql`
+    EXISTS (
+      SELECT FROM users CROSS JOIN clubs WHERE users.id = ${userId} AND clubs.id = ${clubId} AND ${managesClub(sql)}
+    )
+  `
+  const people = sql`club_members AS members JOIN users ON users.id = user_id`
+  return {
+    list: {
+      field: 'members',
+      rows: sql`
+        SELECT
+          users.id AS "userId", ${fullName(sql)} AS name, email, ${officeOf(sql)} AS office,
+          ${offerColumns(sql, sql`${time}::text::timestamptz`)}, iso8601(changed_at) AS since
+        FROM ${people} JOIN clubs ON clubs.id = members.club_id
+        WHERE members.club_id = ${clubId} AND state = 'member' AND ${isManaged}
+        ORDER BY ${officeOf(sql)} DESC NULLS LAST, first_name, last_name, users.id
+      `,
+    },
+    fields: sql`
+      SELECT
+        json_build_object('id', clubs.id, 'name', clubs.name, 'joining', ${joiningOf(sql)}) AS club,
+        ${leadsClub(sql)} AS leads,
+        (SELECT count(*) FROM club_members WHERE club_id = clubs.id AND state = 'requested') AS "requestCount",
+        (
+          SELECT coalesce(json_agg(json_build_object(
+            'userId', id, 'name', name, 'email', email, 'isEmailVerified', verified, 'message', message,
+            'askedAt', iso8601(changed_at)
+          ) ORDER BY changed_at, id), '[]')
+          FROM (
+            SELECT
+              users.id, ${fullName(sql)} AS name, email, email_verified_at IS NOT NULL AS verified, message, changed_at
+            FROM ${people}
+            WHERE members.club_id = ${clubId} AND state = 'requested'
+            ORDER BY changed_at, user_id LIMIT ${MOST_REQUESTS}
+          ) AS requests
+        ) AS requests
+      FROM users CROSS JOIN clubs
+      WHERE users.id = ${userId} AND clubs.id = ${clubId} AND ${managesClub(sql)}
+    `,
+  }
+}
+
+/** Throws the error for a user who got no row of `membersQuery`. */
+export async function refuseMembers (sql: Sql, userId: string, clubId: string): Promise<never> {
+  await findManager(sql, userId, clubId)
+  // The user got the right to manage the club after the list was read.
+  throw new HttpError(403, CLUB_NOT_ALLOWED)
+}
+
+type Decision = { state: 'member' | 'refused', reason?: string } | { office: Office | null }
+
+/** What a decision has changed; the audit log needs it. */
+interface MemberChange { state?: 'member' | 'refused', office?: Office | null, role?: Role }
+
+type ChangedMember = Static<typeof changeMemberSchema.response[200]>['member']
+
+/**
+ * Decides about a request, a membership or an office. Returns the membership, and what has changed. Throws an HttpError
+ * if a user or the club is unknown, or if the actor may not do this.
+ */
+export function changeMember (
+  sql: Sql, { actorId, clubId, userId, decision }:
+  { actorId: string, clubId: string, userId: string, decision: Decision }
+) {
+  return sql.begin(async transaction => {
+    await lockOffices(transaction, clubId, actorId, userId)
+    const { leads } = await findManager(transaction, actorId, clubId)
+    const before = await findMembership(transaction, userId, clubId)
+    if (!before?.state) throw new HttpError(404, 'Member not found')
+    const target = { ...before, userId, clubId, actorId, isActor: actorId === userId, leads }
+    await ('office' in decision
+      ? changeOffice(transaction, target, decision.office)
+      : changeState(transaction, target, decision))
+    const after = (await findMembership(transaction, userId, clubId))!
+    const [member] = await transaction<[ChangedMember]>`
+      SELECT users.id AS "userId", state, ${officeOf(sql)} AS office, ${offerColumns(sql, sql`now()`)}
+      FROM club_members AS members JOIN users ON users.id = user_id JOIN clubs ON clubs.id = members.club_id
+      WHERE users.id = ${userId} AND clubs.id = ${clubId}
+    `
+    const changed: MemberChange = {
+      ...after.state !== before.state && { state: member.state },
+      ...after.office !== before.office && { office: after.office },
+      ...after.role !== before.role && { role: after.role },
+    }
+    return { member, changed }
+  })
+}
+
+/** A person whose membership changes, and what the actor may do. */
+interface Target extends Membership {
+  userId: string
+  clubId: string
+  actorId: string
+  isActor: boolean
+  leads: boolean
+}
+
+/** Accepts a request, refuses it, or removes a member. A second decision changes nothing. */
+async function changeState (
+  sql: TransactionSql, { userId, clubId, state: before, office, leads }: Target,
+  { state, reason }: { state: 'member' | 'refused', reason?: string }
+) {
+  if (state === before) return
+  if (state === 'member') {
+    // Who was refused must ask again.
+    if (before === 'refused') throw new HttpError(404, 'Member not found')
+    await sql`
+      UPDATE club_members SET
+        state = 'member', message = NULL, reason = NULL, refused_at = NULL, changed_at = clock_timestamp()
+      WHERE user_id = ${userId} AND club_id = ${clubId}
+    `
+    return
+  }
+  if (office && !leads) throw new HttpError(403, NOT_LEADING)
+  await endOffice(sql, userId, clubId)
+  await sql`
+    UPDATE club_members SET
+      state = 'refused', message = NULL, reason = ${reason ?? null}, changed_at = now, refused_at = now,
+      offered = NULL, offered_by = NULL, offered_at = NULL
+    FROM clock_timestamp() AS now WHERE user_id = ${userId} AND club_id = ${clubId}
+  `
+}
+
+/** Offers an office, withdraws an offer, or ends an office. */
+async function changeOffice (
+  sql: TransactionSql, { userId, clubId, state, actorId, isActor, leads, ...target }: Target, office: Office | null
+) {
+  const isResignation = isActor && office === null && target.office !== null
+  if (!leads && !isResignation) throw new HttpError(403, NOT_LEADING)
+  if (state !== 'member') throw new HttpError(404, 'Member not found')
+  if (target.isElsewhere && office !== null) throw new HttpError(409, ORGANIZES_ELSEWHERE)
+  if (office !== null && office === target.offered && target.isOfferValid) return
+  await withdrawOffer(sql, userId, clubId)
+  if (office === target.office) return
+  if (office === null) return endOffice(sql, userId, clubId)
+  // A head becomes a deputy.
+  if (target.office === 'head') {
+    await sql`UPDATE clubs SET club_head_id = NULL WHERE id = ${clubId}`
+    return
+  }
+  // One person at most is asked to become the head.
+  if (office === 'head') {
+    await sql`
+      UPDATE club_members SET offered = NULL, offered_by = NULL, offered_at = NULL
+      WHERE club_id = ${clubId} AND offered = 'head'
+    `
+  }
+  await sql`
+    UPDATE club_members SET offered = ${office}, offered_by = ${actorId}, offered_at = clock_timestamp()
+    WHERE user_id = ${userId} AND club_id = ${clubId}
+  `
+}

@@ -2,15 +2,20 @@ import { Type } from '@sinclair/typebox'
 
 import { JOINING } from '../../lib/clubs/members.ts'
 import {
-  Avatar, ClubImage, ClubName, ClubNotFound, Count, Enum, FirstName, IdParam, LastName, Message, NameInput, OpaqueId,
+  Avatar, CLUB_NOT_ALLOWED, ClubImage, ClubName, ClubNotAllowed, ClubNotFound, Count, DateTime, EmailAddress, Enum,
+  FirstName, FullName, IdParam, LastName, Message, NameInput, NullableString, Offered, OfferedUntil, Office, OpaqueId,
   ResponseObject, Unauthorized,
 } from '../../lib/values/schemas.ts'
 
-/** Error message for a user who neither organizes the club nor is an admin. */
-export const CLUB_NOT_ALLOWED = 'Not allowed to manage this club'
 /** Error messages of a new name. */
 export const NOT_RENAMED = 'Only admins may rename a club'
 export const NAME_TAKEN = 'A club has this name already'
+/** Error message for a deputy who decides about offices. */
+export const NOT_LEADING = 'Only the head of the club and admins may do this'
+export const ORGANIZES_ELSEWHERE = 'This person organizes a different club'
+
+/** The most requests in a response. */
+export const MOST_REQUESTS = 200
 
 const DESCRIPTION = { examples: ['Openings, endings, and what lies between.'] }
 
@@ -62,7 +67,7 @@ export const update = {
     'unchanged, and `null` removes the picture. Who may do this is read from the database, not from the token.',
   params,
   body: Type.Object({
-    name: Type.Optional(NameInput({ examples: ClubName.examples })),
+    name: Type.Optional(NameInput({ examples: ['Chess and Go'] })),
     description: Type.Optional(Type.String({ format: 'visible', maxLength: 10_000, ...DESCRIPTION })),
     imageUrl: Type.Optional(Type.Unsafe<string | null>({
       type: ['string', 'null'], format: 'url', examples: ClubImage.examples,
@@ -75,5 +80,77 @@ export const update = {
     403: Message(CLUB_NOT_ALLOWED, NOT_RENAMED),
     404: ClubNotFound,
     409: Message(NAME_TAKEN),
+  },
+}
+
+const ClubRequest = ResponseObject({
+  userId: OpaqueId,
+  name: FullName,
+  email: EmailAddress,
+  isEmailVerified: Type.Boolean(),
+  message: NullableString({ examples: ['I play chess.'] }),
+  askedAt: DateTime,
+}, { title: 'ClubRequest' })
+
+const ClubMember = ResponseObject({
+  userId: OpaqueId,
+  name: FullName,
+  email: EmailAddress,
+  office: Office,
+  offered: Offered,
+  offeredUntil: OfferedUntil,
+  since: DateTime,
+}, { title: 'ClubMember' })
+
+export const listMembers = {
+  operationId: 'listClubMembers',
+  summary: 'List the members of a club, and who asks to join',
+  description: `For organizers and admins. Returns the ${MOST_REQUESTS} oldest requests, and all members by name, ` +
+    'organizers first. `leads`: whether you may decide about offices.',
+  params,
+  response: {
+    200: ResponseObject({
+      club: ResponseObject({ id: OpaqueId, name: ClubName, joining: Joining }, { title: 'ManagedClub' }),
+      leads: Type.Boolean(),
+      requestCount: Count,
+      requests: Type.Array(ClubRequest),
+      members: Type.Array(ClubMember),
+    }),
+    401: Unauthorized,
+    403: ClubNotAllowed,
+    404: ClubNotFound,
+  },
+}
+
+export const changeMember = {
+  operationId: 'changeClubMember',
+  summary: 'Decide about a request, a membership or an office',
+  description: 'The body has either `state` or `office`. `member` accepts a request. `refused` refuses it or removes ' +
+    'a member, who can ask again after a week. `deputy` and `head` offer an office, which the member accepts with ' +
+    '`PUT /me/clubs/:clubId/office` within 14 days. `office: null` withdraws an offer or ends an office. Only the ' +
+    'head, deputies of a club without a head, and admins may offer offices and remove organizers. A deputy may give ' +
+    'up the own office. The same decision again changes nothing.',
+  params: Type.Object({ id: IdParam('The id of the club.'), userId: IdParam('The id of the person.') }),
+  body: Type.Object({
+    state: Type.Optional(Enum(['member', 'refused'], { examples: ['member'] })),
+    reason: Type.Optional(Type.String({
+      format: 'visible', maxLength: 1000, description: 'For the person who is refused or removed.',
+    })),
+    office: Type.Optional(Office),
+  }, { title: 'MemberChange', examples: [{ state: 'member' }] }),
+  response: {
+    200: ResponseObject({
+      member: ResponseObject({
+        userId: OpaqueId,
+        state: Enum(['member', 'refused']),
+        office: Office,
+        offered: Offered,
+        offeredUntil: OfferedUntil,
+      }, { title: 'ChangedMember' }),
+    }),
+    401: Unauthorized,
+    403: Message(CLUB_NOT_ALLOWED, NOT_LEADING),
+    404: Message('Club not found', 'Member not found'),
+    409: Message(ORGANIZES_ELSEWHERE),
   },
 }

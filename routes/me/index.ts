@@ -10,8 +10,8 @@ import { HttpError } from '../../lib/http/errors.ts'
 import { knownPicturesUrl, picturesUrl } from '../../lib/pictures/stored.ts'
 import { HASHING_SECONDS } from '../../lib/config/timeout.ts'
 import {
-  type Account, accountQuery, changePassword, findAccount, insertEmailChange, insertVerificationEmail, revokeTokensOf,
-  setProfile,
+  type Account, accountQuery, changePassword, findAccount, findRole, insertEmailChange, insertVerificationEmail,
+  revokeTokensOf, setProfile,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -115,6 +115,16 @@ const me: FastifyPluginAsyncTypebox = async app => {
     if (!await revokeTokensOf(app.sql, request.user.id)) throw new HttpError(401, 'Unauthorized')
     audit(request, 'tokens-revoked')
     return { message: 'Signed out everywhere' }
+  })
+
+  app.post('/token', {
+    onRequest: app.authenticate,
+    schema: schemas.renewToken,
+    config: { failure: 'Error renewing the token' },
+  }, async request => {
+    const role = await findRole(app.sql, request.user.id)
+    if (!role) throw new HttpError(401, 'Unauthorized')
+    return { token: app.renewToken(request.user, role) }
   })
 
   app.get('/account', {

@@ -128,3 +128,9 @@ export const accountQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof 
     FROM users WHERE id = ${userId}
   `,
 })
+
+/** Returns the current role of a user; `undefined` for an unknown user. */
+export async function findRole (sql: Sql, id: string) {
+  const [user] = await sql<{ role: Role }[]>`SELECT role FROM users WHERE id = ${id}`
+  return user?.role
+}

@@ -124,6 +124,14 @@ export const revokeTokens = {
   response: { 200: Message('Signed out everywhere'), 401: Unauthorized },
 }
 
+export const renewToken = {
+  operationId: 'renewMyToken',
+  summary: 'Get a token with your current role',
+  description: 'After your role has changed, the new token has the new role. It expires and is revoked together with ' +
+    'the token of the request, and does not count as a sign-in.',
+  response: { 200: ResponseObject({ token: Token }), 401: Unauthorized },
+}
+
 export const readAccount = {
   operationId: 'getMyAccount',
   summary: 'Get the state of your account',

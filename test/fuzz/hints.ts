@@ -115,8 +115,10 @@ export class Hints {
     const tables = path.split('/').flatMap(part => TABLES_OF_PATHS[part] ?? (part in ids ? [part] : []))
     const known = tables.length > 0 ? ids[tables[0]!]! : Object.values(ids).flat()
     const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
-    return fc.record(Object.fromEntries(names.map(name =>
-      [name, name === 'token' ? fc.constant(CALENDAR_TOKEN) : fc.constantFrom(...known)])))
+    return fc.record(Object.fromEntries(names.map(name => {
+      if (name === 'token') return [name, fc.constant(CALENDAR_TOKEN)]
+      return [name, fc.constantFrom(...name === 'userId' ? ids.users! : known)]
+    })))
   }
 
   /** Query parameters and headers that belong together. */

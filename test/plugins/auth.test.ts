@@ -38,9 +38,12 @@ t.test('issueToken signs sub, role, iat and exp as HS256 with JWT_SECRET, and no
 
 t.test('verifyToken returns the user of a valid token, and undefined for others', async t => {
   const token = app.issueToken(USER)
-  t.strictSame(app.verifyToken(token), { ...USER, issuedAt: read(token)[1].iat })
+  t.strictSame(app.verifyToken(token), {
+    ...USER, issuedAt: read(token)[1].iat, expiresAt: read(token)[1].exp,
+  })
   const plain = app.jwt.sign({ role: 'ADMIN' } as never, { noTimestamp: true })
-  t.strictSame(app.verifyToken(plain), { id: '', role: 'ADMIN', issuedAt: 0 }, 'no id and no time')
+  const { exp: expiresAt } = read(plain)[1]
+  t.strictSame(app.verifyToken(plain), { id: '', role: 'ADMIN', issuedAt: 0, expiresAt }, 'no id and no time')
   for (const token of ['', 'x', 'a.b.c', `${app.issueToken(USER)}x`, `Bearer ${app.issueToken(USER)}`]) {
     t.equal(app.verifyToken(token), undefined, token)
   }

@@ -5,7 +5,7 @@ import { ROLES } from '#lib/values/roles.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { NOT_A_NAME } from '#lib/values/formats.js'
 import { createLogger } from '#lib/http/logger.js'
-import { assertInvalid, assertResponse } from '../assertions.ts'
+import { assertInvalid, assertResponse, DATE_TIME } from '../assertions.ts'
 import { PASSWORD, PNG } from '../fixtures.ts'
 import { bearer, build, inject, insert, person, type Person, untilBlocked } from '../helper.ts'
 import t, { type Test } from '../suite.ts'
@@ -312,7 +312,19 @@ t.test('GET /me/export has all data of the user, and no data of other users', as
     t.equal(response.headers['content-disposition'], 'attachment; filename="personal-data.json"')
     t.strictSame([response.headers['cache-control'], response.headers.etag], ['no-store', undefined])
     const { account, blogs, registrations, likes, calendar, emails, messages, pictures, ...rest } = response.json()
-    const { notifications, tokens, ...others } = rest
+    const { notifications, tokens, clubs, ...others } = rest
+    const [{ changedAt, ...membership }] = clubs
+    t.match(changedAt, DATE_TIME)
+    t.strictSame([clubs.length, membership], [1, {
+      id: club,
+      name: 'Chess',
+      state: 'member',
+      office: role === 'STUDENT' ? null : 'deputy',
+      offered: null,
+      message: null,
+      reason: null,
+      news: true,
+    }])
     const { createdAt, updatedAt, ...fixed } = account
     t.strictSame(fixed, {
       id: ada.id,
@@ -355,6 +367,7 @@ t.test('GET /me/export of a new user has empty lists', async t => {
     blogs: [],
     registrations: [],
     likes: [],
+    clubs: [],
     calendar: null,
     emails: [],
     messages: [],

@@ -12,18 +12,21 @@ export const CLUBS = [
   },
   {
     name: 'Film Society',
+    joining: 'open',
     head: 'mateo',
     description: 'One film a week on the big screen in the old lecture hall, from silent classics to last year’s ' +
       'debuts, and a conversation afterwards that tends to outlast the film.',
   },
   {
     name: 'Hill Walkers',
+    joining: 'open',
     head: 'sigrid',
     description: 'Day trips by train, a long weekend in the mountains each term, and boots to borrow if you have ' +
       'none. We walk at the pace of the slowest, and the slowest chooses where to have lunch.',
   },
   {
     name: 'Language Café',
+    joining: 'open',
     head: 'linh',
     description: 'Swap an hour of your language for an hour of somebody else’s. Eleven languages at the last ' +
       'count, tea from at least as many places, and no grammar before the second cup.',
@@ -65,6 +68,18 @@ export const PEOPLE = [
   { name: 'wei', firstName: 'Wei', lastName: 'Zhang', role: 'STUDENT', club: 'Kitchen Garden' },
   { name: 'sven', firstName: 'Sven', lastName: 'Lindqvist', role: 'STUDENT' },
   { name: 'thandiwe', firstName: 'Thandiwe', lastName: 'Nkosi', role: 'STUDENT' },
+]
+
+// Next to the one club of each person: more members, people who ask, and offices that are offered.
+export const MEMBERSHIPS = [
+  { name: 'student', club: 'Hill Walkers', state: 'member' },
+  { name: 'student', club: 'Kitchen Garden', state: 'requested', message: 'Do you have room for one more bed?' },
+  { name: 'sven', club: 'Hill Walkers', state: 'member' },
+  { name: 'thandiwe', club: 'Language Café', state: 'member' },
+  { name: 'wei', club: 'Film Society', state: 'member' },
+  { name: 'sven', club: 'Robotics Workshop', state: 'requested', message: 'I can solder, and I ride at night.' },
+  { name: 'thandiwe', club: 'Robotics Workshop', state: 'requested', message: 'I have never held a screwdriver.' },
+  { name: 'student', club: 'Robotics Workshop', state: 'member', offered: 'deputy', by: 'head' },
 ]
 
 export const BLOGS = [

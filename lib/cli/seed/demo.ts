@@ -2,7 +2,7 @@ import type { TransactionSql } from 'postgres'
 
 import type { Role } from '../../values/roles.ts'
 import { EXAMPLE_ID, EXAMPLE_PASSWORD } from '../../values/schemas.ts'
-import { BLOGS, CLUBS, EVENTS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-data.ts'
+import { BLOGS, CLUBS, EVENTS, MEMBERSHIPS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-data.ts'
 import { portrait, scene } from './demo-pictures.ts'
 
 /** The public password of all demo accounts. */
@@ -48,6 +48,29 @@ export async function seedDemo (sql: TransactionSql, password: string) {
     FROM jsonb_to_recordset(${sql.json(CLUBS)}) AS club (name text, head text)
       JOIN users ON users.email = head || '@' || ${DOMAIN}
     WHERE clubs.name = club.name
+  `
+
+  await sql`
+    INSERT INTO club_details (club_id, joining)
+    SELECT clubs.id, joining FROM jsonb_to_recordset(${sql.json(CLUBS)}) AS club (name text, joining text)
+      JOIN clubs ON clubs.name = club.name
+    WHERE joining IS NOT NULL
+  `
+  // A trigger has added the memberships in the club on each card.
+  await sql`
+    INSERT INTO club_members (user_id, club_id, state, message, offered, offered_by, offered_at, changed_at)
+    SELECT
+      users.id, clubs.id, state, message, offered, author.id, CASE WHEN offered IS NOT NULL THEN now() END,
+      now() - place * interval '1 day'
+    FROM ROWS FROM (
+      jsonb_to_recordset(${sql.json(MEMBERSHIPS)})
+        AS (name text, club text, state text, message text, offered text, by text)
+    ) WITH ORDINALITY AS membership (name, club, state, message, offered, by, place)
+      JOIN clubs ON clubs.name = club
+      JOIN users ON users.email = membership.name || '@' || ${DOMAIN}
+      LEFT JOIN users AS author ON author.email = by || '@' || ${DOMAIN}
+    ON CONFLICT (user_id, club_id) DO UPDATE SET
+      offered = excluded.offered, offered_by = excluded.offered_by, offered_at = excluded.offered_at
   `
 
   const inClubs = BLOGS.map(blog => ({ ...blog, club: clubOf(blog.author) }))

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 
 import {
   Avatar, ClubName, DateTime, EmailAddress, Enum, EventSummary, FirstName, LastName, NullableString, OpaqueId,
-  ResponseObject, Role, Unauthorized,
+  Offered, Office, ResponseObject, Role, Unauthorized,
 } from '../../../lib/values/schemas.ts'
 import { NotificationSwitches } from '../notifications/schemas.ts'
 
@@ -71,11 +71,24 @@ const OwnPicture = ResponseObject({
   createdAt: DateTime,
 })
 
+const OwnClub = ResponseObject({
+  id: OpaqueId,
+  name: ClubName,
+  state: Type.String({ examples: ['member'], description: 'requested, member or refused' }),
+  office: Office,
+  offered: Offered,
+  message: NullableString({ description: 'What you wrote to the organizers.', examples: ['I play chess.'] }),
+  reason: NullableString({ description: 'Why you were refused or removed.', examples: ['The room is full.'] }),
+  news: Type.Boolean({ description: 'Whether you want emails about new events of the club.' }),
+  changedAt: DateTime,
+})
+
 export const exportData = {
   operationId: 'exportMyData',
   summary: 'Export your personal data',
   description: 'Returns your account without the password hash, your blog posts in every status, your event ' +
-    'registrations, the mentors you like, the creation date of your calendar link, the recent emails to you, your ' +
+    'registrations, your clubs, the mentors you like, the creation date of your calendar link, the recent emails to ' +
+    'you, your ' +
     'email preferences (`null` if you never changed them), the messages you sent to event participants, the pictures ' +
     'you uploaded (see `GET /pictures/:id`), and the time your tokens were last revoked.',
   response: {
@@ -84,6 +97,7 @@ export const exportData = {
       blogs: Type.Array(Blog),
       registrations: Type.Array(Registration),
       likes: Type.Array(Like),
+      clubs: Type.Array(OwnClub),
       calendar: Type.Union([ResponseObject({ createdAt: DateTime }), Type.Null()]),
       emails: Type.Array(Email),
       messages: Type.Array(SentMessage),

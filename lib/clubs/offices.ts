@@ -1,0 +1,114 @@
+import type { TransactionSql } from 'postgres'
+
+import type { Sql } from '../database/client.ts'
+import { HttpError } from '../http/errors.ts'
+import type { Role } from '../values/roles.ts'
+import { CLUB_NOT_ALLOWED } from '../values/schemas.ts'
+import { isOfferValid, leadsClub, managesClub, officeOf } from './members.ts'
+
+// An office ends when `users.club_id` is cleared: every operation reads it, so no token has the rights any more.
+
+export type Office = 'head' | 'deputy'
+
+/** A person and their membership in a club. */
+export interface Membership {
+  role: Role
+  /** The office in this club. */
+  office: Office | null
+  /** Whether the person organizes a different club. */
+  isElsewhere: boolean
+  /** Null if the person has nothing to do with the club. */
+  state: 'requested' | 'member' | 'refused' | null
+  offered: Office | null
+  isOfferValid: boolean
+}
+
+/**
+ * Locks a club with everything that decides about its offices: one or two people, its head, and those who made offers
+ * to them. Operations that change offices follow one another, so that nobody becomes the head after this has read who
+ * it is.
+ */
+export async function lockOffices (sql: TransactionSql, clubId: string, userId: string, otherId = userId) {
+  await sql`SELECT pg_advisory_xact_lock(hashtextextended(concat('offices of ', ${clubId}::uuid), 0))`
+  const ids = sql`ARRAY[${userId}::uuid, ${otherId}::uuid]`
+  await sql`
+    SELECT FROM users WHERE id = ANY (
+      ${ids} || (SELECT club_head_id FROM clubs WHERE id = ${clubId})
+      || ARRAY(SELECT offered_by FROM club_members WHERE user_id = ANY (${ids}) AND club_id = ${clubId})
+    )
+    ORDER BY id FOR NO KEY UPDATE
+  `
+  // Also a club that one of them headed before, see `giveOffice`.
+  await sql`SELECT FROM clubs WHERE id = ${clubId} OR club_head_id = ANY (${ids}) ORDER BY id FOR UPDATE`
+}
+
+/** Throws a 401 for an unknown user, a 404 for an unknown club, and a 403 if the user does not manage the club. */
+export async function findManager (sql: Sql | TransactionSql, userId: string, clubId: string) {
+  const [manager] = await sql<{ isClub: boolean, isAdmin: boolean, manages: boolean, leads: boolean }[]>`
+    SELECT
+      clubs.id IS NOT NULL AS "isClub", users.role = 'ADMIN' AS "isAdmin", ${managesClub(sql)} AS manages,
+      ${leadsClub(sql)} AS leads
+    FROM users LEFT JOIN clubs ON clubs.id = ${clubId}
+    WHERE users.id = ${userId}
+  `
+  if (!manager) throw new HttpError(401, 'Unauthorized')
+  if (!manager.isClub) throw new HttpError(404, 'Club not found')
+  if (!manager.manages) throw new HttpError(403, CLUB_NOT_ALLOWED)
+  return manager
+}
+
+/** Returns a person with their membership; `undefined` for an unknown user or club. */
+export async function findMembership (sql: TransactionSql, userId: string, clubId: string) {
+  const [membership] = await sql<Membership[]>`
+    SELECT
+      users.role, ${officeOf(sql)} AS office,
+      (users.role IN ('CLUB_HEAD', 'ADMIN') AND users.club_id <> clubs.id) IS TRUE AS "isElsewhere",
+      state, offered, ${isOfferValid(sql, sql`now()`)} AS "isOfferValid"
+    FROM users CROSS JOIN clubs
+      LEFT JOIN club_members AS members ON members.user_id = users.id AND members.club_id = clubs.id
+    WHERE users.id = ${userId} AND clubs.id = ${clubId}
+  `
+  return membership
+}
+
+/** Removes the offer of an office. */
+export const withdrawOffer = (sql: TransactionSql, userId: string, clubId: string) => sql`
+  UPDATE club_members SET offered = NULL, offered_by = NULL, offered_at = NULL
+  WHERE user_id = ${userId} AND club_id = ${clubId}
+`
+
+/** Gives a member an office. The club on their card so far loses no member. A head of the club becomes a deputy. */
+export async function giveOffice (sql: TransactionSql, userId: string, clubId: string, office: Office) {
+  await keepingMemberships(sql, userId, () => sql`
+    UPDATE users SET club_id = ${clubId}, role = CASE role WHEN 'ADMIN' THEN role ELSE 'CLUB_HEAD' END
+    WHERE id = ${userId}
+  `)
+  if (office === 'deputy') return
+  // Somebody whom an admin moved to this club still is the head of the other club there.
+  await sql`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${userId} AND id <> ${clubId}`
+  await sql`UPDATE clubs SET club_head_id = ${userId} WHERE id = ${clubId}`
+}
+
+/** Ends what a person is for a club beyond a member: an office, and the club on their card. */
+export async function endOffice (sql: TransactionSql, userId: string, clubId: string) {
+  await keepingMemberships(sql, userId, () => sql`
+    UPDATE users SET club_id = NULL, role = CASE role WHEN 'ADMIN' THEN role ELSE 'STUDENT' END
+    WHERE id = ${userId} AND club_id = ${clubId}
+  `)
+  await sql`UPDATE clubs SET club_head_id = NULL WHERE id = ${clubId} AND club_head_id = ${userId}`
+}
+
+/** Changes the card of a person, and writes back the membership that a trigger then ends. */
+async function keepingMemberships (sql: TransactionSql, userId: string, change: () => PromiseLike<unknown>) {
+  const kept = await sql<{ member: string }[]>`
+    SELECT to_jsonb(members)::text AS member FROM users JOIN club_members AS members USING (club_id)
+    WHERE users.id = ${userId} AND members.user_id = ${userId}
+  `
+  await change()
+  for (const { member } of kept) {
+    await sql`
+      INSERT INTO club_members SELECT * FROM jsonb_populate_record(NULL::club_members, ${member}::text::jsonb)
+      ON CONFLICT DO NOTHING
+    `
+  }
+}

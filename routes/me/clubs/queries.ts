@@ -1,0 +1,169 @@
+import type { Static } from '@sinclair/typebox'
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
+
+import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
+import { joiningOf, offerColumns, officeOf } from '../../../lib/clubs/members.ts'
+import { endOffice, findMembership, giveOffice, lockOffices, withdrawOffer } from '../../../lib/clubs/offices.ts'
+import type { Sql } from '../../../lib/database/client.ts'
+import { HttpError } from '../../../lib/http/errors.ts'
+import type { Role } from '../../../lib/values/roles.ts'
+import {
+  CLOSED, ELSEWHERE, type join, type list, NO_OFFER, OFFER_ENDED, REFUSED, TOO_MANY,
+} from './schemas.ts'
+
+type OwnMembership = Static<typeof join.response[200]>['club']
+
+/** SQL query: the memberships of a user, before a WHERE clause continues. */
+const membershipsOf = (sql: Sql, userId: string, time: PendingQuery<Row[]>) => sql`
+  SELECT
+    clubs.id AS "clubId", clubs.name, clubs.image_url AS "imageUrl", state, ${officeOf(sql)} AS office,
+    ${offerColumns(sql, time)}, iso8601(changed_at) AS since, CASE state WHEN 'refused' THEN reason END AS reason, news,
+    users.club_id IS NOT DISTINCT FROM clubs.id AS "isListed"
+  FROM club_members AS members
+    JOIN clubs ON clubs.id = members.club_id
+    JOIN users ON users.id = members.user_id
+  WHERE members.user_id = ${userId}
+`
+
+/** The clubs of a user by name. Without a row for an unknown user. `time` decides which offers are valid. */
+export const ownClubsQuery = (sql: Sql, userId: string, time: string): CachedQuery<Body<typeof list>> => ({
+  list: {
+    field: 'clubs',
+    rows: sql`${membershipsOf(sql, userId, sql`${time}::text::timestamptz`)} ORDER BY clubs.name`,
+  },
+  fields: sql`SELECT FROM users WHERE id = ${userId}`,
+})
+
+async function readMembership (sql: Sql, transaction: TransactionSql, userId: string, clubId: string) {
+  const [membership] = await transaction<[OwnMembership]>`
+    ${membershipsOf(sql, userId, sql`now()`)} AND clubs.id = ${clubId}
+  `
+  return membership
+}
+
+/** The most clubs of a person. */
+const MOST_CLUBS = 50
+
+/** For how many days a refusal holds. */
+const REFUSAL_DAYS = 7
+
+/**
+ * Makes a user a member of a club, or stores the request to become one. A member only changes `news`. Returns the
+ * membership, and whether its state changed. Throws an HttpError for an unknown user or club, and if the user cannot
+ * join.
+ */
+export function joinClub (
+  sql: Sql, { userId, clubId, message, news }: { userId: string, clubId: string } & Static<typeof join.body>
+) {
+  return sql.begin(async transaction => {
+    // Two requests of a user follow one another, so none misses a club that counts.
+    const { count: users } = await transaction`SELECT FROM users WHERE id = ${userId} FOR NO KEY UPDATE`
+    if (users === 0) throw new HttpError(401, 'Unauthorized')
+    // Waits for a change of `joining` that is running, see `changeClub`. The next statement sees it.
+    const { count: clubs } = await transaction`SELECT FROM clubs WHERE id = ${clubId} FOR SHARE`
+    if (clubs === 0) throw new HttpError(404, 'Club not found')
+    const [known] = await transaction<[{
+      joining: 'open' | 'request' | 'closed', state: OwnMembership['state'] | null, isRefused: boolean, others: number,
+    }]>`
+      SELECT
+        ${joiningOf(sql)} AS joining, state,
+        refused_at > now() - make_interval(days => ${REFUSAL_DAYS}) IS TRUE AS "isRefused",
+        (SELECT count(*)::int FROM club_members WHERE user_id = ${userId} AND state <> 'refused') AS others
+      FROM clubs LEFT JOIN club_members AS members ON club_id = clubs.id AND user_id = ${userId}
+      WHERE clubs.id = ${clubId}
+    `
+    const { joining, state } = known
+    if (state !== 'member') {
+      if (joining === 'closed') throw new HttpError(409, CLOSED)
+      if (state === 'refused' && known.isRefused) throw new HttpError(409, REFUSED)
+      if (state !== 'requested' && known.others >= MOST_CLUBS) throw new HttpError(409, TOO_MANY)
+      await transaction`
+        INSERT INTO club_members AS known (user_id, club_id, state, message)
+        VALUES (
+          ${userId}, ${clubId}, ${joining === 'open' ? 'member' : 'requested'},
+          ${joining === 'open' ? null : message ?? null}
+        )
+        -- After a refusal, an organizer decides, even in an open club.
+        ON CONFLICT (user_id, club_id) DO UPDATE SET
+          state = CASE WHEN known.refused_at IS NULL THEN excluded.state ELSE 'requested' END,
+          message = ${message ?? null},
+          changed_at = CASE WHEN known.state = 'requested' AND ${joining !== 'open'} THEN known.changed_at
+            ELSE excluded.changed_at END
+      `
+      await deleteOldRefusals(transaction)
+    }
+    if (news !== undefined) {
+      await transaction`UPDATE club_members SET news = ${news} WHERE user_id = ${userId} AND club_id = ${clubId}`
+    }
+    const club = await readMembership(sql, transaction, userId, clubId)
+    return { club, isNew: club.state !== state }
+  })
+}
+
+/** Deletes some refusals that are 90 days old. */
+const deleteOldRefusals = (sql: TransactionSql) => sql`
+  DELETE FROM club_members WHERE (user_id, club_id) IN (
+    SELECT user_id, club_id FROM club_members
+    WHERE state = 'refused' AND refused_at < now() - interval '90 days'
+    ORDER BY refused_at LIMIT 10 FOR UPDATE SKIP LOCKED
+  )
+`
+
+/**
+ * Ends a membership, with an office in the club, or withdraws a request. Returns the new role if it changed. Throws an
+ * HttpError if the user is unknown or not in the club.
+ */
+export function leaveClub (sql: Sql, userId: string, clubId: string): Promise<Role | undefined> {
+  return sql.begin(async transaction => {
+    await lockOffices(transaction, clubId, userId)
+    await assertUser(transaction, userId)
+    const before = await findMembership(transaction, userId, clubId)
+    if (before?.state !== 'member' && before?.state !== 'requested') {
+      throw new HttpError(404, 'You are not in this club')
+    }
+    await endOffice(transaction, userId, clubId)
+    // A withdrawn request leaves a refusal as it was, so that it cannot be deleted by asking again and leaving.
+    await transaction`
+      UPDATE club_members SET state = 'refused', message = NULL, changed_at = refused_at
+      WHERE user_id = ${userId} AND club_id = ${clubId} AND state = 'requested' AND refused_at IS NOT NULL
+    `
+    await transaction`DELETE FROM club_members WHERE user_id = ${userId} AND club_id = ${clubId} AND state <> 'refused'`
+    return newRole(transaction, userId, before)
+  })
+}
+
+/**
+ * Accepts or declines the office that is offered to a user. Returns the membership, the current role, and whether the
+ * role changed. Throws an HttpError if the user is unknown or has no offer, or if the offer cannot be accepted.
+ */
+export function answerOffer (
+  sql: Sql, { userId, clubId, accept }: { userId: string, clubId: string, accept: boolean }
+) {
+  return sql.begin(async transaction => {
+    await lockOffices(transaction, clubId, userId)
+    await assertUser(transaction, userId)
+    const before = await findMembership(transaction, userId, clubId)
+    if (!before?.offered) throw new HttpError(404, NO_OFFER)
+    if (accept) {
+      if (!before.isOfferValid) throw new HttpError(409, OFFER_ENDED)
+      if (before.isElsewhere) throw new HttpError(409, ELSEWHERE)
+      await giveOffice(transaction, userId, clubId, before.offered)
+    }
+    await withdrawOffer(transaction, userId, clubId)
+    const changed = await newRole(transaction, userId, before)
+    return {
+      club: await readMembership(sql, transaction, userId, clubId), role: changed ?? before.role, isNewRole: !!changed,
+    }
+  })
+}
+
+async function assertUser (sql: TransactionSql, userId: string) {
+  const { count } = await sql`SELECT FROM users WHERE id = ${userId}`
+  if (count === 0) throw new HttpError(401, 'Unauthorized')
+}
+
+/** Returns the role of a user if it changed. */
+async function newRole (sql: TransactionSql, userId: string, before: { role: Role }) {
+  const [{ role }] = await sql<[{ role: Role }]>`SELECT role FROM users WHERE id = ${userId}`
+  return role === before.role ? undefined : role
+}
