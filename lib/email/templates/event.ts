@@ -9,12 +9,17 @@ import { type ClaimedEmail, type Context, formatTime, formatTimes, type Paragrap
 import { notification, wantsEmails } from '../notifications.ts'
 
 /** Confirms the registration for an event, even after it has begun, because people register at the door. */
-export const registration = notification<{ event: string }>(async ({ userId, data, key }, context) => {
+export const registration = notification<{ event: string }>(async (email, context) => {
+  const { userId, data, key } = email
   const event = await findEventOf(context, userId, data.event)
+  if (!event || isOver(event) || event.seat.state === 'declined') return undefined
+  if (key === event.placeInLine) {
+    // The person came back. The confirmation of the registration may have been sent in the meantime.
+    const told = await findAnnounced(context, email, event.id)
+    if (told?.seat?.state === event.seat.state && isUnchangedSince(event, told)) return undefined
   // Somebody who was taken off the list and registered again has a confirmation of the new registration. Version 1.0.0
   // writes the id of the event as the key.
-  if (!event || (key !== event.registrationId && key !== event.id)) return undefined
-  if (isOver(event) || event.seat.state === 'declined') return undefined
+  } else if (key !== event.registrationId && key !== event.id) return undefined
   const reminder = await findReminder(context, userId, event.date)
   return {
     subject: event.isWaiting ? `You are waiting for a seat: ${event.title}` : `You are registered: ${event.title}`,
@@ -157,11 +162,11 @@ export const eventChanged = notification<Change>(async (email, context) => {
 })
 
 /** Tells whether the confirmation of the registration waits, which will tell the user everything. */
-async function isConfirmedLater ({ sql }: Context, userId: string, { registrationId }: EmailedEvent) {
+async function isConfirmedLater ({ sql }: Context, userId: string, { registrationId, placeInLine }: EmailedEvent) {
   const { count } = await sql`
     SELECT FROM emails
-    WHERE user_id = ${userId} AND template = 'registration' AND key = ${registrationId} AND status = 'pending'
-      AND attempts = 0
+    WHERE user_id = ${userId} AND template = 'registration' AND key IN (${registrationId}, ${placeInLine})
+      AND status = 'pending' AND attempts = 0
   `
   return count > 0 && await wantsEmails(sql, userId, 'registration')
 }

@@ -34,7 +34,7 @@ export const seatsOfUserQuery = (sql: Sql, userId: string): CachedQuery<Body<typ
  * Stores whether a registered user comes to an event, and returns the seat; `undefined` without a registration. Throws
  * a 409 if the event is over. Enqueues an email to the person who gets the seat. A person who comes after all gets an
  * email if the last email told them other facts, because nobody was told about them while they did not come, or if it
- * said that they wait, and they have a seat.
+ * said that they wait, and they have a seat. Without any email about the event, they get the confirmation.
  */
 export function setComing (
   sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
@@ -79,6 +79,12 @@ export function setComing (
             jsonb_build_object('event', events.id, 'known', ${knownEvent(sql)}) AS data
           FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
           WHERE events.id = ${eventId} AND sequence > 0
+        `, userId)}`
+        await transaction`${outbox.enqueue('registration', sql`
+          SELECT
+            ${userId}::uuid AS user_id, ${placeInLine(sql, sql`${userId}`, sql`${eventId}`)} AS key,
+            jsonb_build_object('event', ${eventId}::text) AS data
+          WHERE NOT EXISTS (${lastAnnounced(sql, sql`${userId}`, sql`${eventId}`)})
         `, userId)}`
       }
     }

@@ -741,6 +741,25 @@ t.test('A change is sent again if its email may not have arrived', async t => {
   t.strictSame(await deliver(t), [])
 })
 
+t.test('A person who comes back gets the confirmation if it was not sent while they did not come', async t => {
+  const event = await makeEvent()
+  const ada = await member()
+  const come = (coming: boolean) => ada.inject('PUT', `/me/seats/${event}`, { coming })
+  await ada.inject('POST', `/events/${event}/register`)
+  await come(false)
+  t.strictSame(await deliver(t), [])
+  await come(true)
+  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'You are registered: Chess Night']])
+  await come(false)
+  await come(true)
+  t.strictSame(await deliver(t), [], 'and once')
+
+  const grace = await member()
+  await grace.inject('POST', `/events/${event}/register`)
+  for (const coming of [false, true]) await grace.inject('PUT', `/me/seats/${event}`, { coming })
+  t.strictSame((await deliver(t)).map(headOf), [[grace.email, 'You are registered: Chess Night']], 'two emails wait')
+})
+
 /** The emails that were claimed, and whose sender was killed. Their lease has expired. */
 async function killSender () {
   const { length } = await claimEmails(sql, { account: 0, bulk: 100 })
