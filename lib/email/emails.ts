@@ -226,7 +226,9 @@ export async function countEmails (sql: Sql): Promise<EmailCounts> {
     SELECT 'untried', count(*)::int,
       coalesce(extract(epoch FROM now() - min(greatest(created_at, CASE WHEN bulk THEN sent_at END))), 0)::float
     FROM emails CROSS JOIN (
-      SELECT max(settled_at) AS sent_at FROM emails WHERE bulk AND settled_at > now() - interval '1 hour'
+      SELECT max(settled_at) FILTER (WHERE bulk) AS sent_at FROM (
+        SELECT bulk, settled_at FROM emails WHERE settled_at IS NOT NULL ORDER BY settled_at DESC LIMIT 1000
+      ) AS settled
     ) AS last
     WHERE status = 'pending' AND due_at <= now() AND attempts = 0
     UNION ALL
