@@ -4002,10 +4002,10 @@ export interface operations {
         parameters: {
             query?: {
                 /**
-                 * @description Only events of the club with this id.
+                 * @description Only events of the club with this id. Repeat it for several clubs.
                  * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
                  */
-                club?: string;
+                club?: string | string[];
                 /**
                  * @description Only events that end after this time. The default is now.
                  * @example 2030-01-31T09:30:00.000Z

@@ -50,7 +50,7 @@ export function buildApp (
     },
     ajv: {
       // Validation does not change requests, and reports all issues.
-      customOptions: { coerceTypes: false, useDefaults: false, allErrors: true },
+      customOptions: { coerceTypes: false, useDefaults: false, allErrors: true, allowUnionTypes: true },
       onCreate (ajv) {
         for (const [name, { check }] of Object.entries(FORMATS)) ajv.addFormat(name, check)
         // The contract counts characters as JavaScript's `length` does. As a constructor option, Ajv prints a warning.

@@ -103,7 +103,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
 /** The list for a query string. */
 function list ({ club, from, to, limit = '20', cursor }: Static<typeof schemas.list.querystring>) {
   return [agendaQuery, {
-    club: club ?? null,
+    clubs: club === undefined ? null : [club].flat(),
     from: from === undefined ? currentMinute() : utc(from),
     to: to === undefined ? null : utc(to),
     limit: Number(limit),

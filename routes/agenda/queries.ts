@@ -16,6 +16,7 @@ import { isNotified, reachOf } from '../../lib/email/notifications.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { tellMissed, tellSeats } from '../../lib/email/seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
+import { isUuid } from '../../lib/values/formats.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
   type copy, type create, type get, type list, type listSeats, STORED_DETAILS, type update,
@@ -24,7 +25,8 @@ import {
 type ManagedEvent = Static<typeof update.response[200]>['event']
 
 interface Agenda {
-  club: string | null
+  /** Only events of these clubs. */
+  clubs: string[] | null
   /** Only events that end after this time. */
   from: string
   /** Only events that begin before this time. */
@@ -36,11 +38,11 @@ interface Agenda {
 
 /** A page of events, earliest first. */
 export function agendaQuery (
-  sql: Sql, { club, from, to, limit, after }: Agenda
+  sql: Sql, { clubs, from, to, limit, after }: Agenda
 ): CachedQuery<Body<typeof list>> {
   const conditions = sql`
     ${runsUntil(sql)} > ${from} AND (${to}::timestamptz IS NULL OR events.date < ${to})
-    ${club === null ? sql`` : sql`AND events.club_id = ${club}`}
+    ${clubs === null ? sql`` : sql`AND events.club_id = ANY (${arrayOf(clubs.filter(isUuid))}::uuid[])`}
     ${after === null ? sql`` : sql`AND (events.date, events.id) > (${after.time}::text::timestamptz, ${after.id})`}
   `
   const dayBefore = sql`${from}::text::timestamptz - interval '24 hours'`

@@ -16,6 +16,9 @@ const ManagedEvent = ResponseObject({ ...agendaFields, onlineUrl: NullableString
 
 const CURSOR = 'MjAyNi0wMS0zMVQwOTozMDowMC4wMDBaIDAxOTBhMWIyLWMzZDQtN2U1Zi04YTZiLTdjOGQ5ZTBmMWEyYg'
 
+/** The number of clubs that a person can be in. */
+const MOST_CLUBS = 50
+
 const params = Type.Object({ id: IdParam('The id of the event.') })
 
 const TimeInput = (description: string) =>
@@ -31,8 +34,12 @@ export const list = {
   description: 'Returns the events that have not ended, earliest first. An event without an end lasts two hours. ' +
     'With `from` and `to`, returns the events between these times.',
   querystring: Type.Object({
-    club: Type.Optional(Type.String({
-      description: 'Only events of the club with this id.', examples: OpaqueId.examples,
+    club: Type.Optional(Type.Unsafe<string | string[]>({
+      type: ['string', 'array'],
+      items: { type: 'string' },
+      maxItems: MOST_CLUBS,
+      description: 'Only events of the club with this id. Repeat it for several clubs.',
+      examples: OpaqueId.examples,
     })),
     from: Type.Optional(TimeInput('Only events that end after this time. The default is now.')),
     to: Type.Optional(TimeInput('Only events that begin before this time.')),

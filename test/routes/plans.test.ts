@@ -122,7 +122,7 @@ const id = row as Record<
 >
 const head = { id: id.user, role: 'CLUB_HEAD' } as const
 const admin = { id: id.user, role: 'ADMIN' } as const
-const AGENDA = { club: null, from: new Date().toISOString(), to: null, limit: 20, after: null }
+const AGENDA = { clubs: null, from: new Date().toISOString(), to: null, limit: 20, after: null }
 const email = 'user1@example.org'
 const name = { firstName: 'Grace', lastName: 'Hopper' }
 
@@ -143,7 +143,7 @@ const read = (query: CachedQuery<any>) => cache.get('', () => query, [clientIn('
 /** Statements that read or write single rows, or one page, and that no operation in test/operations.ts sends. */
 const others: Record<string, () => Promise<unknown>> = {
   'eventsQuery, earliest first': () => read(events.eventsQuery(sql, 2, 12, 'asc')),
-  'agendaQuery, of a club': () => read(agenda.agendaQuery(sql, { ...AGENDA, club: id.club })),
+  'agendaQuery, of a club': () => read(agenda.agendaQuery(sql, { ...AGENDA, clubs: [id.club] })),
   'agendaQuery, second page': () =>
     read(agenda.agendaQuery(sql, { ...AGENDA, to: '2999-01-01T00:00:00.000Z', after: { time: 'now', id: id.event } })),
   ownCalendarQuery: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),

@@ -2,7 +2,7 @@
 import { createClient } from 'community-platform-client'
 
 import { API } from './config.js'
-import { expire, isShared, keepToken, setUser, token } from './session.js'
+import { expire, hasRole, isShared, keepToken, setUser, token } from './session.js'
 
 /** @import { Schemas } from 'community-platform-client' */
 
@@ -160,13 +160,16 @@ export async function signInWith (value, shared = isShared()) {
 /** Number of times that the user was loaded, so that only the last response counts. */
 let loads = 0
 
-/** Loads the signed-in user. */
+/** Loads the signed-in user, and a token with their role if it has changed since the sign-in. */
 export async function loadUser () {
   const load = ++loads
   const sent = token()
   const { user } = await call(client.GET('/auth/me'))
-  // The user may have signed out during this request.
-  if (load === loads && sent === token()) setUser(user)
+  const renewed = hasRole(user.role) ? null : await call(client.POST('/me/token'))
+  // The user may have signed out during these requests.
+  if (load !== loads || sent !== token()) return
+  if (renewed) keepToken(renewed.token, isShared())
+  setUser(user)
 }
 
 /**

@@ -22,6 +22,7 @@ import { eventPage, eventsPage } from './pages/events.js'
 import { homePage } from './pages/home.js'
 import { allEventsPage, attendeesPage, ownEventsPage } from './pages/manage.js'
 import { mePage, submitPage } from './pages/me.js'
+import { membersPage } from './pages/members.js'
 import { mentorsPage } from './pages/mentors.js'
 import { settingsPage } from './pages/settings.js'
 import { testimonialsPage } from './pages/testimonials.js'
@@ -39,6 +40,7 @@ const PAGES = [
   ['/events/*', eventPage],
   ['/clubs', clubsPage],
   ['/clubs/*', clubPage],
+  ['/clubs/*/members', membersPage, EVERYBODY],
   ['/blogs', blogsPage],
   ['/blogs/*', blogPage],
   ['/mentors', mentorsPage],

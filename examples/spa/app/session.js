@@ -71,9 +71,6 @@ function claims () {
  */
 export const hasRole = (...roles) => roles.some(role => role === claims()?.role)
 
-/** Tells whether the user's role has changed since they signed in. */
-export const hasNewRole = () => user !== null && !hasRole(user.role)
-
 /**
  * Calls `listener` with the tokens of sign-ins in other tabs. Returns a function that stops listening.
  *

@@ -2,7 +2,7 @@
 import { h } from './dom.js'
 import { nameOf, notify, portrait } from './parts.js'
 import { go } from './router.js'
-import { currentUser, hasNewRole, hasRole, signOut, token } from './session.js'
+import { currentUser, hasRole, signOut, token } from './session.js'
 import { API, NAME } from './config.js'
 
 /** @type {[href: string, words: string][]} */
@@ -63,8 +63,7 @@ export function showHeader () {
     h('div', { class: 'bar' },
       h('a', { href: '/', class: 'brand' },
         h('img', { src: '/icon.svg', alt: '', width: 32, height: 32 }), h('span', {}, NAME)),
-      toggle, menu),
-    ...hasNewRole() ? [newRole()] : [])
+      toggle, menu))
 }
 
 /** @param {[href: string, words: string]} link */
@@ -79,9 +78,6 @@ async function leave () {
   await go('/')
   notify("You've been signed out.")
 }
-
-/** The service uses the role in the token, which stays the same until the next sign-in. */
-const newRole = () => h('p', { class: 'banner' }, 'Your role has changed. Sign out and in again to use it.')
 
 export function showFooter () {
   footer.replaceChildren(h('p', {}, 'An example app for the Community Platform. ',

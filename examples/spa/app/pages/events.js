@@ -2,6 +2,7 @@ import { ApiError, call, client, save } from '../api.js'
 import { EMAILS } from '../config.js'
 import { h } from '../dom.js'
 import { follow, isSame } from '../live.js'
+import { ownClubs } from '../membership.js'
 import {
   actionButton, atTime, calendarLeaf, confirmed, count, cover, eventLine, goingOf, heading, inColour, isOver, isPast,
   lead, linkField, nothing, notify, openDialog, outside, untilTime, wordsOf,
@@ -21,8 +22,11 @@ const LIMIT = 12
 /** Maximum number of lists that a page can follow. */
 export const FOLLOWED = 8
 
+/** The value of the address for all clubs of the user. */
+const MINE = 'mine'
+
 /**
- * The events to come, or the past events of a year, of all clubs or of one.
+ * The events to come, or the past events of a year, of all clubs, of the clubs of the user, or of one.
  *
  * @param {Visit} visit
  */
@@ -30,9 +34,12 @@ export async function eventsPage ({ query }) {
   const year = yearOf(query)
   const club = query.get('club') ?? ''
   const cursor = query.get('cursor')
-  const load = () => year === null ? comingEvents(club, cursor) : pastEvents(year, club)
+  const own = (await ownClubs()).filter(({ state }) => state === 'member').map(({ clubId }) => clubId)
+  // Without a club of their own, a user finds all events behind a link to their clubs.
+  const chosen = club === MINE ? own : club ? [club] : []
+  const load = () => year === null ? comingEvents(chosen, cursor) : pastEvents(year, chosen)
   const [{ clubs }, { events, next, lists }] = await Promise.all([call(client.GET('/club-pages')), load()])
-  if (club && !clubs.some(({ id }) => id === club)) throw new ApiError('Club not found', 404)
+  if (club && club !== MINE && !clubs.some(({ id }) => id === club)) throw new ApiError('Club not found', 404)
   const { element, update } = eventCards(events)
   const hint = follow(lists, async () => update((await load()).events))
   const thisYear = new Date().getFullYear()
@@ -50,10 +57,12 @@ export async function eventsPage ({ query }) {
       next?.focus()
     },
   }, h('option', { value: '' }, 'All clubs'),
+  own.length > 0 && h('option', { value: MINE, selected: club === MINE }, 'My clubs'),
   ...clubs.map(({ id, name }) => h('option', { value: id, selected: id === club }, name)))
   return [
     heading('Events', lead(year === null ? 'Everyone is welcome.' : `Past events of ${year}.`),
-      h('p', { class: 'actions' }, subscribeButton(club ? `/feeds/clubs/${club}.ics` : '/feeds/events.ics'))),
+      h('p', { class: 'actions' }, subscribeButton(
+        club && club !== MINE ? `/feeds/clubs/${club}.ics` : '/feeds/events.ics'))),
     h('div', { class: 'tools' },
       h('nav', { class: 'switch', 'aria-label': 'Time' },
         h('a', { href: address({}), 'aria-current': year === null && 'true' }, 'Coming'),
@@ -95,17 +104,20 @@ const years = (year, thisYear, address) => h('nav', { class: 'pager', 'aria-labe
 /**
  * A page of the events to come, and its list.
  *
- * @param {string} club
+ * @param {string[]} club
  * @param {string | null} cursor
  */
 async function comingEvents (club, cursor) {
-  const query = { limit: String(LIMIT), ...club && { club }, ...cursor && { cursor } }
+  const query = { limit: String(LIMIT), club, ...cursor && { cursor } }
   const { events, next } = await call(client.GET('/agenda', { params: { query } }))
   return { events, next, lists: [listOf(query)] }
 }
 
-/** @param {Record<string, string>} query */
-const listOf = query => /** @type {const} */ (`/agenda?${new URLSearchParams(query)}`)
+/** @param {Record<string, string | string[]>} query */
+function listOf (query) {
+  const pairs = Object.entries(query).flatMap(([name, values]) => [values].flat().map(value => [name, value]))
+  return /** @type {const} */ (`/agenda?${new URLSearchParams(pairs)}`)
+}
 
 /**
  * The list with an event: the events of its club that run when it begins. Others may have begun before.
@@ -120,14 +132,14 @@ export const listWith = ({ clubId, date }) => listOf({
  * The events that began in a year and are over, the latest first, and their lists.
  *
  * @param {number} year
- * @param {string} club
+ * @param {string[]} club
  * @param {number} [last] a later year that is also in the list
  */
 export async function pastEvents (year, club, last = year) {
   // All people who look at the page on a day share a list, which the service reads once.
   const midnight = new Date(new Date().setUTCHours(24, 0, 0, 0)).toISOString()
   const [from, end] = [new Date(year, 0).toISOString(), new Date(last + 1, 0).toISOString()]
-  const query = { from, to: end < midnight ? end : midnight, limit: '100', ...club && { club } }
+  const query = { from, to: end < midnight ? end : midnight, limit: '100', club }
   /** @type {AgendaEvent[]} */
   const found = []
   /** @type {PublicList[]} */

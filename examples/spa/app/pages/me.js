@@ -1,11 +1,13 @@
 import { call, client, loadUser } from '../api.js'
+import { EMAILS } from '../config.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import { follow, isSame } from '../live.js'
+import { OFFICES, offerPart, ownClubs } from '../membership.js'
 import {
-  eventLine, heading, isOver, lead, nameOf, notify, onDate, portrait, reminder, ROLES, statusBadge,
+  actionButton, eventLine, heading, isOver, lead, nameOf, notify, onDate, portrait, reminder, ROLES, statusBadge,
 } from '../parts.js'
-import { go, here } from '../router.js'
+import { go, here, refresh } from '../router.js'
 import { currentUser } from '../session.js'
 import { subscribeToOwnButton } from '../subscribe.js'
 import { unverified } from './account.js'
@@ -15,12 +17,13 @@ import { mentorCards } from './mentors.js'
 
 /** The profile, registrations, blog posts and liked mentors of the user. */
 export async function mePage () {
-  const [{ blogs }, { seats }, { likedMentors }, { reminderHours }, { account }] = await Promise.all([
+  const [{ blogs }, { seats }, { likedMentors }, { reminderHours }, { account }, clubs] = await Promise.all([
     call(client.GET('/blogs/me')),
     call(client.GET('/me/seats')),
     call(client.GET('/mentors/liked')),
     call(client.GET('/me/notifications')),
     call(client.GET('/me/account')),
+    ownClubs(),
     // A different tab or an admin may have changed the profile.
     loadUser(),
   ])
@@ -54,6 +57,8 @@ export async function mePage () {
           state !== 'declined' && reminder(event.date, reminderHours)))
       }))),
     h('p', {}, subscribeToOwnButton()),
+    section('My clubs', clubs.length === 0 && "You haven't joined any clubs yet.",
+      ...clubs.flatMap(offerPart), h('ul', { class: 'rows' }, ...clubs.map(ownClub))),
     section('My posts', blogs.length === 0 && "You haven't written any posts yet.",
       h('ul', { class: 'rows' }, ...blogs.map(({ id, title, status, createdAt }) => h('li', {},
         h('h3', {}, h('a', { href: `/blogs/${id}` }, title)),
@@ -63,6 +68,27 @@ export async function mePage () {
       mentorCards(likedMentors, liked, 'h3').element),
     h('p', {}, h('a', { class: 'button', href: '/me/settings' }, 'Settings')),
   ]
+}
+
+/** @type {Record<string, string>} */
+const STATES = { requested: 'You have asked to join', refused: 'The organizers said no' }
+
+/** @param {import('../membership.js').OwnClub} club */
+function ownClub ({ clubId, name, state, office, news, since }) {
+  const params = { path: { clubId } }
+  return h('li', {},
+    h('div', {},
+      h('h3', { id: `club-${clubId}` }, h('a', { href: `/clubs/${clubId}` }, name)),
+      h('p', { class: 'meta' },
+        (STATES[state] ?? office) && h('span', { class: 'badge' }, STATES[state] ?? (office && OFFICES[office])),
+        h('span', {}, 'since ', onDate(since)))),
+    h('p', { class: 'actions' },
+      office && h('a', { class: 'button', href: `/clubs/${clubId}/members` }, 'Members'),
+      state === 'member' && EMAILS && actionButton(`${news ? 'Stop' : 'Get'} emails about events`, async () => {
+        await call(client.PUT('/me/clubs/{clubId}', { params, body: { news: !news } }))
+        await refresh()
+        notify(news ? `You get no more emails about events of “${name}”.` : `You get emails about events of “${name}”.`)
+      }, { 'aria-describedby': `club-${clubId}` })))
 }
 
 /**
