@@ -817,18 +817,32 @@ t.test('A fact that may have arrived, and does not hold any more, is corrected w
   const ada = await member()
   await ada.inject('POST', `/events/${event}/register`)
   await deliver(t)
-  await admin.inject('PUT', `/agenda/${event}`, { place: 'Room 2', title: 'Go Night' })
-  await skipWaiting()
-  await writeAllEmails()
-  await sql`
-    UPDATE emails SET attempts = 1, claimed_at = now(), data = data || jsonb_build_object('announced',
-      data -> 'known' || '{"title": "Go Night", "place": "Room 2"}')
-    WHERE template = 'event-changed'
-  `
-  await admin.inject('PUT', `/agenda/${event}`, { place: null })
-  const [corrected] = await deliver(t)
-  t.match(corrected!.text, 'New title: “Go Night”.')
-  t.match(corrected!.text, 'The event has no place.')
+  const set = (details: object) => admin.inject('PUT', `/agenda/${event}`, details)
+  /** An attempt to tell this change has no response. Then comes another change. */
+  const changeTwice = async (first: object, second: () => Promise<unknown>) => {
+    await set(first)
+    await skipWaiting()
+    await writeAllEmails()
+    await sql`
+      UPDATE emails SET attempts = 1, claimed_at = now(),
+        data = data || jsonb_build_object('announced', data -> 'known' || ${JSON.stringify(first)}::text::jsonb)
+      WHERE template = 'event-changed' AND status = 'pending'
+    `
+    await second()
+    const [{ text }] = await deliver(t) as unknown as [{ text: string }]
+    return text
+  }
+  const undone = await changeTwice({ place: 'Room 2', title: 'Go Night' }, () => set({ place: null }))
+  t.match(undone, 'New title: “Go Night”.')
+  t.match(undone, 'The event has no place.')
+  t.match(undone, 'Organizer: Chess Club.')
+
+  const changed = await changeTwice({ place: 'Room 3' }, async () => {
+    await set({ place: 'Room 4' })
+    await change(event, { clubId: go })
+  })
+  for (const line of ['New place: Room 4.', 'New organizer: Go Club (was Chess Club).']) t.match(changed, line)
+  t.notMatch(changed, /^(?:Place|Organizer)/m)
 })
 
 t.test('A person who registers again has the confirmation, and no older email about a change', async t => {
