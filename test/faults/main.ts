@@ -15,7 +15,7 @@ import { overloadFaults } from './overload.ts'
 import { networkFaults } from './networks.ts'
 import { patroniFaults } from './patroni.ts'
 import { processFaults } from './process.ts'
-import { type Row, showHeader, showRow } from './report.ts'
+import { type Row, showAttacks, showHeader, showRow } from './report.ts'
 import { Scope } from '../scope.ts'
 
 const scope = new Scope()
@@ -63,6 +63,7 @@ async function runFaults ({ short, only, seed, allowMissing }: Options) {
     showRow(row)
     rows.push(row)
   }
+  showAttacks(rows)
   const broken = rows.filter(({ problems, missing }) => problems.length > 0 || (missing && !allowMissing))
   console.log(`${rows.length} faults, ${broken.length} broken promises, ` +
     `${Math.round((performance.now() - start) / 1000)} seconds`)

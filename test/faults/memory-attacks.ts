@@ -64,6 +64,9 @@ export const UNREAD_STREAMS = 'streams of changes, unread'
 export const UPLOADS = 'sixteen pictures at once'
 export const EXPORTS = '400 exports at once'
 export const PIPELINED = 'pipelined streams of clients that leave'
+export const BODIES = 'bodies that lack their last byte'
+export const FEWER_BODIES = 'bodies of 150 clients that lack their last byte'
+export const HOST = 'a pattern as host'
 export const ABANDONED = 'uploads of clients that leave'
 
 /** A body of 14,500 bytes in chunks of one byte, which does not end. */
@@ -77,14 +80,25 @@ export const ATTACKS: Record<string, Attack> = {
   'pipelined reads of a draft of 1 MB, unread': ({ port, author }) => open(port, 8, socket => {
     socket.pause().write(HEAD(`/blogs/${author.id}`, author.token).repeat(100))
   }),
+  [HOST]: ({ port }) => open(port, 18, socket => {
+    const head = `GET /openapi.json HTTP/1.1\r\nHost: a\r\nX-Forwarded-Host: ${"$'".repeat(7500)}\r\n\r\n`
+    socket.on('data', () => { if (Math.random() < 0.1) socket.write(head) })
+    socket.write(head)
+  }),
+  'tokens of 15 KB that are not ours': ({ port }) => open(port, 50, socket => {
+    const next = () => {
+      const payload = Buffer.from(JSON.stringify({ x: Math.random(), y: 'x'.repeat(10_000) })).toString('base64url')
+      socket.write(HEAD('/auth/me', `eyJhbGciOiJIUzI1NiJ9.${payload}.${'A'.repeat(43)}`))
+    }
+    socket.on('data', next)
+    next()
+  }),
   'ever other lists, compressed': ({ port }) => open(port, 4, socket => {
     socket.write(otherList())
     socket.on('data', () => { if (Math.random() < 0.1) socket.write(otherList()) })
   }),
-  'bodies that lack their last byte': ({ port, author }) => open(port, 470, socket => {
-    socket.write('POST /blogs/submit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
-      `Authorization: Bearer ${author.token}\r\nContent-Length: 1048576\r\n\r\n${' '.repeat(1_048_575)}`)
-  }),
+  [BODIES]: target => sendBodies(target, 470),
+  [FEWER_BODIES]: target => sendBodies(target, 150),
   'everything of an author of 300 MB': ({ port, author }) => open(port, 4, socket => {
     for (const path of ['/me/export', '/blogs/me']) socket.write(HEAD(path, author.token))
     socket.resume()
@@ -170,6 +184,12 @@ export const ATTACKS: Record<string, Attack> = {
     socket.write(HEAD('/feeds/events.ics') + HEAD('/feeds/blogs.atom'))
   }),
 }
+
+/** Sends posts of 1 MB without their last bytes. */
+const sendBodies = ({ port, author }: Target, count: number) => open(port, count, socket => {
+  socket.write('POST /blogs/submit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
+    `Authorization: Bearer ${author.token}\r\nContent-Length: 1048576\r\n\r\n${' '.repeat(1_048_575)}`)
+})
 
 /** Writes an upload. Calls `done` when the kernel has taken it. */
 function upload (socket: Socket, { token }: Person, picture: Buffer, done?: () => void) {

@@ -1,4 +1,6 @@
+import type { Outcome } from './http.ts'
 import type { Load } from './load.ts'
+import { allowance, percentile } from '../statistics.ts'
 
 /** The outcome of a fault. */
 export interface Row {
@@ -12,6 +14,8 @@ export interface Row {
   slowest: number
   /** Seconds from the end of the fault until requests succeeded again. */
   recovery?: number
+  /** Median response times of the honest clients without and with the fault, in milliseconds. */
+  medians?: { alone: number, beside: number }
   /** Other measurements. */
   note?: string
   /** The broken promises. */
@@ -37,6 +41,41 @@ export function showRow (row: Row) {
     : [fault, ...[sent, answered, failed, acknowledged, lost].map(String), seconds(slowest), seconds(recovery)]))
   if (note) console.log(`    ${note}`)
   for (const problem of problems) console.log(`  ! ${problem}`)
+}
+
+/**
+ * The factor and the least time of a median in milliseconds that others may notice. Even a request that waits for
+ * nothing takes several times as long while an attack uses all cores.
+ */
+export const SLOWER = { times: 3, least: 100 }
+
+/** Records what honest clients notice, and a problem if nine of ten are not answered or the median is late. */
+export function judge (row: Row, alone: Outcome[], beside: Outcome[], isTimed: boolean) {
+  const failed = beside.filter(({ status }) => status < 200 || status > 299).length
+  const median = (outcomes: Outcome[]) => percentile(outcomes.map(({ took }) => took), 50)
+  row.sent += beside.length
+  row.failed += failed
+  row.answered += beside.length - failed
+  row.slowest = Math.max(row.slowest, percentile(beside.map(({ took }) => took), 100) / 1000)
+  row.medians = { alone: median(alone), beside: median(beside) }
+  if (failed > beside.length / 10) row.problems.push(`${failed} of ${beside.length} failed`)
+  // Other work on the machine delays the rest.
+  if (isTimed && !(row.medians.beside <= allowance(row.medians.alone, SLOWER))) {
+    row.problems.push(`the median was ${Math.round(row.medians.beside)} ms, and ${Math.round(row.medians.alone)} alone`)
+  }
+}
+
+/** Shows for each attack whether nine of ten answers were as declared, and the median within three times. */
+export function showAttacks (rows: Row[]) {
+  const attacks = rows.filter(({ medians }) => medians)
+  if (attacks.length === 0) return
+  console.log('\n| Attack | Nine of ten as declared | Median alone | Median beside it | Held |\n|---|---|---|---|---|')
+  for (const { fault, sent, answered, medians, problems } of attacks) {
+    const { alone, beside } = medians!
+    console.log(`| ${fault} | ${answered} of ${sent} | ${Math.round(alone)} ms | ${Math.round(beside)} ms, ` +
+      `× ${(beside / alone).toFixed(1)} | ${problems.length === 0 ? 'yes' : 'no'} |`)
+  }
+  console.log()
 }
 
 function line (cells: string[]) {
