@@ -175,7 +175,7 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
     })),
     fault('networks: one that opens connections without end', () => ({
       memory: MEMORY,
-      attackers: repeated(400, () => ({ network: ATTACKER, requests: [get('/livez')], leaves: true })),
+      attackers: repeated(100, () => ({ network: ATTACKER, requests: [get('/livez')], leaves: true })),
       honest: [{ network: HONEST, requests: [get('/livez'), get('/readyz'), get('/clubs')], leaves: true }],
       check: only(200, 'ECONNRESET', 'TIMEOUT'),
     })),
