@@ -90,7 +90,8 @@ function validDraft ({ operation, fixture, hints }: Context): Arbitrary<Draft> {
 const parameters = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name]) => name!)
 
 const toPairs = (fields: unknown) =>
-  Object.entries(fields as object).map(([name, value]): Pair => [name, encode(String(value))])
+  Object.entries(fields as object).flatMap(([name, value]) =>
+    [value].flat().map((one): Pair => [name, encode(String(one))]))
 
 const toFields = (fields: unknown) =>
   Object.entries(fields as object).map(([name, value]): Pair => [name, JSON.stringify(value)])
