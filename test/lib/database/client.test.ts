@@ -127,27 +127,24 @@ async function poolOf (t: Test, options: postgres.Options<{}> = {}, alter = (_so
 }
 
 t.test('A connection that is lost while the driver reads settings fails the statement, not the process', async t => {
-  for (const options of [{ fetch_types: true }, { target_session_attrs: 'primary' as const }]) {
-    let losses = 0
-    const { sql } = await poolOf(t, options, socket => {
-      const { write } = socket
-      const emit: (event: string, data: unknown) => boolean = socket.emit.bind(socket)
-      // A server that does not report its state is asked for it.
-      socket.emit = (event: string, data?: unknown) => emit(event, data instanceof Buffer
-        ? Buffer.from(data.toString('latin1').replace('in_hot_standby', 'in_hot_summer_'), 'latin1')
-        : data)
-      socket.write = (chunk: any) => {
-        if (losses > 0 || !/pg_type|transaction_read_only/.test(String(chunk))) return write.call(socket, chunk)
-        losses++
-        socket.destroy()
-        return true
-      }
-    })
-    const [name = ''] = Object.keys(options)
-    await t.rejects(sql`SELECT 1`, { code: 'CONNECTION_CLOSED' }, name)
-    t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }], name)
-    t.equal(losses, 1)
-  }
+  let losses = 0
+  const { sql } = await poolOf(t, { target_session_attrs: 'primary' }, socket => {
+    const { write } = socket
+    const emit: (event: string, data: unknown) => boolean = socket.emit.bind(socket)
+    // A server that does not report its state is asked for it.
+    socket.emit = (event: string, data?: unknown) => emit(event, data instanceof Buffer
+      ? Buffer.from(data.toString('latin1').replace('in_hot_standby', 'in_hot_summer_'), 'latin1')
+      : data)
+    socket.write = (chunk: any) => {
+      if (losses > 0 || !String(chunk).includes('transaction_read_only')) return write.call(socket, chunk)
+      losses++
+      socket.destroy()
+      return true
+    }
+  })
+  await t.rejects(sql`SELECT 1`, { code: 'CONNECTION_CLOSED' })
+  t.strictSame([...await sql`SELECT 1 AS one`], [{ one: 1 }])
+  t.equal(losses, 1)
 })
 
 t.test('A transaction has its connection for itself', async t => {
