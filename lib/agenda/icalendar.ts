@@ -1,6 +1,5 @@
-import ICAL from 'ical.js'
-
 import { printable, printableLine } from '../values/formats.ts'
+import { type Component, type Property, writeComponent } from './jcal.ts'
 
 /** An event in a calendar. */
 export interface CalendarEvent {
@@ -26,23 +25,18 @@ export interface CalendarEvent {
 /** Whether a calendar adds or removes an event. */
 export type CalendarMethod = 'PUBLISH' | 'CANCEL'
 
-/** Duration of an event without an end. */
+/** Duration of an event without an end, also in milliseconds. */
 export const DURATION = 'PT2H'
+const DURATION_MS = 2 * 3_600_000
 
 /** Tells whether an event has ended. */
 export function isOver ({ date, endsAt }: Pick<CalendarEvent, 'date' | 'endsAt'>) {
-  const end = endsAt ? Date.parse(endsAt) : Date.parse(date) + ICAL.Duration.fromString(DURATION).toSeconds() * 1000
+  const end = endsAt ? Date.parse(endsAt) : Date.parse(date) + DURATION_MS
   return end <= Date.now()
 }
 
-// A line has at most 75 octets (RFC 5545, § 3.1), including the space at the start of a folded line.
-ICAL.foldLength = 74
-
-/** Converts jCal (RFC 7265) to iCalendar. */
-export const writeComponent = (jcal: unknown[]) => new ICAL.Component(jcal).toString()
-
 /** Creates a calendar as jCal. */
-export const calendar = (properties: unknown[], components: unknown[] = []) => ['vcalendar', [
+export const calendar = (properties: Property[], components: Component[] = []): Component => ['vcalendar', [
   ['version', {}, 'text', '2.0'],
   ['prodid', {}, 'text', '-//Community Platform//EN'],
   ...properties,
@@ -57,10 +51,10 @@ export const calendarEvent = (
   { stamp = event.updatedAt, status = event.isWaiting ? 'TENTATIVE' : undefined }: {
     stamp?: string, status?: string
   } = {}
-) => ['vevent', [
+): Component => ['vevent', present([
   ['uid', {}, 'text', event.id],
   ['sequence', {}, 'integer', event.sequence],
-  ...status ? [['status', {}, 'text', status]] : [],
+  status && ['status', {}, 'text', status],
   ['dtstamp', {}, 'date-time', toSeconds(stamp)],
   // Some apps keep the entry that they have unless this is later.
   ['last-modified', {}, 'date-time', toSeconds(stamp)],
@@ -68,20 +62,23 @@ export const calendarEvent = (
   ['dtstart', {}, 'date-time', toSeconds(event.date)],
   endOf(event),
   ['summary', {}, 'text', printableLine(event.title)],
-  ...event.place ? [['location', {}, 'text', printableLine(event.place)]] : [],
-  ...event.description === undefined ? [] : [['description', {}, 'text', printable(describe(event))]],
+  event.place && ['location', {}, 'text', printableLine(event.place)],
+  event.description !== undefined && ['description', {}, 'text', printable(describe(event))],
   // RFC 7986. Many apps show neither this nor the URL, so the description also begins with the link.
-  ...event.onlineUrl ? [['conference', {}, 'uri', event.onlineUrl]] : [],
+  event.onlineUrl && ['conference', { value: 'URI' }, 'uri', event.onlineUrl],
   // The name of the club. The format requires an address, but a person's email address must not appear here.
   ['organizer', { cn: printableLine(event.club) }, 'cal-address', 'invalid:nomail'],
-  ...pages ? [['url', {}, 'uri', `${pages}/${event.id}`]] : [],
-], []]
+  pages && ['url', {}, 'uri', `${pages}/${event.id}`],
+]), []]
+
+/** The properties that an event has. */
+const present = (properties: (Property | false | '' | null | undefined)[]) => properties.filter(property => !!property)
 
 const describe = ({ description, onlineUrl }: CalendarEvent) =>
   onlineUrl ? `Join online: ${onlineUrl}\n\n${description}` : description!
 
 /** The end must be later than the start (RFC 5545, § 3.8.2.2), also without fractions of a second. */
-function endOf ({ date, endsAt }: CalendarEvent) {
+function endOf ({ date, endsAt }: CalendarEvent): Property {
   if (!endsAt) return ['duration', {}, 'duration', DURATION]
   const end = toSeconds(endsAt)
   return end === toSeconds(date) ? ['duration', {}, 'duration', 'PT1S'] : ['dtend', {}, 'date-time', end]

@@ -1,4 +1,5 @@
-import { calendar, calendarEvent, type CalendarEvent, writeComponent } from '../../lib/agenda/icalendar.ts'
+import { calendar, calendarEvent, type CalendarEvent } from '../../lib/agenda/icalendar.ts'
+import { type Component, writeComponent } from '../../lib/agenda/jcal.ts'
 import type { BodyFormat } from '../../lib/cache/index.ts'
 import { printableLine } from '../../lib/values/formats.ts'
 
@@ -23,7 +24,7 @@ export const icalendar = (link: string | undefined): BodyFormat<{ name: string }
 })
 
 /** A calendar has at least one component (RFC 5545, § 3.6). People do not see a time zone. */
-const UTC = ['vtimezone', [['tzid', {}, 'text', 'UTC']], [['standard', [
+const UTC: Component = ['vtimezone', [['tzid', {}, 'text', 'UTC']], [['standard', [
   ['dtstart', {}, 'date-time', '1970-01-01T00:00:00'],
   ['tzoffsetfrom', {}, 'utc-offset', '+00:00'],
   ['tzoffsetto', {}, 'utc-offset', '+00:00'],
@@ -31,8 +32,8 @@ const UTC = ['vtimezone', [['tzid', {}, 'text', 'UTC']], [['standard', [
 
 const namedCalendar = (name: string) => calendar([
   // RFC 7986, and the earlier properties of common apps.
-  ['name', {}, 'text', printableLine(name)],
-  ['x-wr-calname', {}, 'text', printableLine(name)],
-  ['refresh-interval', {}, 'duration', REFRESH_INTERVAL],
+  ['name', { value: 'TEXT' }, 'text', printableLine(name)],
+  ['x-wr-calname', { value: 'TEXT' }, 'text', printableLine(name)],
+  ['refresh-interval', { value: 'DURATION' }, 'duration', REFRESH_INTERVAL],
   ['x-published-ttl', {}, 'unknown', REFRESH_INTERVAL],
 ])
