@@ -2661,6 +2661,11 @@ export interface components {
                  * @example true
                  */
                 blogDecision?: boolean;
+                /**
+                 * @description Sent when people ask to join your club, and when a club decides about you.
+                 * @example true
+                 */
+                club?: boolean;
             };
         };
         Notifications: {
@@ -2694,6 +2699,11 @@ export interface components {
              * @example true
              */
             blogDecision: boolean;
+            /**
+             * @description Sent when people ask to join your club, and when a club decides about you.
+             * @example true
+             */
+            club: boolean;
         };
         OfferAnswer: {
             /** @example true */

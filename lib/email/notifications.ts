@@ -22,6 +22,8 @@ export const NOTIFICATIONS = {
   'event-reminder': 'eventReminder',
   'event-message': 'eventMessage',
   'blog-decision': 'blogDecision',
+  'club-request': 'club',
+  'club-decision': 'club',
 } as const
 export type NotificationTemplate = keyof typeof NOTIFICATIONS
 
@@ -37,7 +39,8 @@ export const preferences = (sql: Sql) => sql`
   json_build_object(
     'registration', coalesce(registration, true), 'eventChanged', coalesce(event_changed, true),
     'eventCancelled', coalesce(event_cancelled, true), 'eventReminder', coalesce(event_reminder, true),
-    'eventMessage', coalesce(event_message, true), 'blogDecision', coalesce(blog_decision, true)
+    'eventMessage', coalesce(event_message, true), 'blogDecision', coalesce(blog_decision, true),
+    'club', coalesce(club, true)
   )
 `
 

@@ -3,6 +3,7 @@ import {
   test,
 } from './templates/account.ts'
 import { blogDecision } from './templates/blog-decision.ts'
+import { clubDecision, clubRequest } from './templates/club.ts'
 import {
   eventCancelled, eventChanged, eventMessage, eventReminder, registration, seat, seatRemoved,
 } from './templates/event.ts'
@@ -12,6 +13,8 @@ import type { EmailTemplate } from './message.ts'
 export const templates = {
   'account-linked': accountLinked,
   'blog-decision': blogDecision,
+  'club-decision': clubDecision,
+  'club-request': clubRequest,
   'email-change': emailChange,
   'email-change-notice': emailChangeNotice,
   'email-changed': emailChanged,
@@ -31,4 +34,6 @@ export const templates = {
 export type TemplateName = keyof typeof templates
 
 /** Templates of emails that go to many people at once. They wait for MAIL_RATE, and others overtake them. */
-export const BULK = new Set<string>(['event-cancelled', 'event-changed', 'event-message', 'event-reminder', 'seat'])
+export const BULK = new Set<string>([
+  'club-request', 'event-cancelled', 'event-changed', 'event-message', 'event-reminder', 'seat',
+])

@@ -59,7 +59,7 @@ const clubPages: FastifyPluginAsyncTypebox = async app => {
       throw validationError('state', 'must be given, or else office')
     }
     if (reason !== undefined && state !== 'refused') throw validationError('reason', 'must come with state refused')
-    const { member, changed } = await changeMember(app.sql, {
+    const { member, changed } = await changeMember(app.sql, app.outbox, {
       actorId: user.id, clubId: id, userId, decision: state === undefined ? { office: office! } : { state, reason },
     })
     if (changed.state) audit(request, 'membership-changed', { user: userId, club: id, state: changed.state })

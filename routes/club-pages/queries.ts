@@ -10,6 +10,7 @@ import {
 } from '../../lib/clubs/offices.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { avatarOf, fullName, toColumns } from '../../lib/database/columns.ts'
+import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import type { Role } from '../../lib/values/roles.ts'
 import { CLUB_NOT_ALLOWED } from '../../lib/values/schemas.ts'
@@ -153,7 +154,7 @@ type ChangedMember = Static<typeof changeMemberSchema.response[200]>['member']
  * if a user or the club is unknown, or if the actor may not do this.
  */
 export function changeMember (
-  sql: Sql, { actorId, clubId, userId, decision }:
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, { actorId, clubId, userId, decision }:
   { actorId: string, clubId: string, userId: string, decision: Decision }
 ) {
   return sql.begin(async transaction => {
@@ -171,6 +172,15 @@ export function changeMember (
       FROM club_members AS members JOIN users ON users.id = user_id JOIN clubs ON clubs.id = members.club_id
       WHERE users.id = ${userId} AND clubs.id = ${clubId}
     `
+    const kind = kindOf(before, after)
+    if (kind && actorId !== userId) {
+      await transaction`${outbox.enqueue('club-decision', sql`
+        SELECT user_id, NULL AS key, jsonb_build_object('club', club_id, 'kind', ${kind}::text, 'at', at) AS data
+        FROM club_members
+          CROSS JOIN LATERAL (SELECT iso8601(coalesce(offered_at, changed_at)) AS at) AS decided
+        WHERE user_id = ${userId} AND club_id = ${clubId}
+      `, actorId)}`
+    }
     const changed: MemberChange = {
       ...after.state !== before.state && { state: member.state },
       ...after.office !== before.office && { office: after.office },
@@ -178,6 +188,16 @@ export function changeMember (
     }
     return { member, changed }
   })
+}
+
+/** What the person is told; `undefined` if nothing has changed for them. */
+function kindOf (before: Membership, after: Membership) {
+  if (before.state !== after.state) {
+    if (after.state === 'member') return 'accepted'
+    return before.state === 'member' ? 'removed' : 'refused'
+  }
+  if (before.office && !after.office) return 'ended'
+  return after.offered && (after.offered !== before.offered || !before.isOfferValid) ? 'offered' : undefined
 }
 
 /** A person whose membership changes, and what the actor may do. */

@@ -21,6 +21,7 @@ const ALL = {
   eventReminder: true,
   eventMessage: true,
   blogDecision: true,
+  club: true,
 }
 
 const GONE = { message: 'Calendar not found' }

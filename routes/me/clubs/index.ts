@@ -23,7 +23,7 @@ const ownClubs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error joining club', transaction: true },
   }, async request => {
     const { user, params: { clubId }, body: { message, news } } = request
-    const { club, isNew } = await joinClub(app.sql, { userId: user.id, clubId, message, news })
+    const { club, isNew } = await joinClub(app.sql, app.outbox, { userId: user.id, clubId, message, news })
     if (isNew) audit(request, 'membership-changed', { user: user.id, club: club.clubId, state: club.state })
     return { club }
   })

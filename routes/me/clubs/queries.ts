@@ -2,9 +2,11 @@ import type { Static } from '@sinclair/typebox'
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
-import { joiningOf, offerColumns, officeOf } from '../../../lib/clubs/members.ts'
+import { isOrganizer, joiningOf, offerColumns, officeOf } from '../../../lib/clubs/members.ts'
 import { endOffice, findMembership, giveOffice, lockOffices, withdrawOffer } from '../../../lib/clubs/offices.ts'
 import type { Sql } from '../../../lib/database/client.ts'
+import { REQUESTS } from '../../../lib/email/batches.ts'
+import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import type { Role } from '../../../lib/values/roles.ts'
 import {
@@ -48,12 +50,13 @@ const MOST_CLUBS = 50
 const REFUSAL_DAYS = 7
 
 /**
- * Makes a user a member of a club, or stores the request to become one. A member only changes `news`. Returns the
- * membership, and whether its state changed. Throws an HttpError for an unknown user or club, and if the user cannot
- * join.
+ * Makes a user a member of a club, or stores the request to become one and enqueues an email to its organizers, or to
+ * admins if it has none. A member only changes `news`. Returns the membership, and whether its state changed. Throws an
+ * HttpError for an unknown user or club, and if the user cannot join.
  */
 export function joinClub (
-  sql: Sql, { userId, clubId, message, news }: { userId: string, clubId: string } & Static<typeof join.body>
+  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
+  { userId, clubId, message, news }: { userId: string, clubId: string } & Static<typeof join.body>
 ) {
   return sql.begin(async transaction => {
     // Two requests of a user follow one another, so none misses a club that counts.
@@ -96,7 +99,21 @@ export function joinClub (
       await transaction`UPDATE club_members SET news = ${news} WHERE user_id = ${userId} AND club_id = ${clubId}`
     }
     const club = await readMembership(sql, transaction, userId, clubId)
-    return { club, isNew: club.state !== state }
+    const isNew = club.state !== state
+    if (isNew && club.state === 'requested') {
+      await transaction`${outbox.enqueueBatch('club-request', sql`
+        SELECT
+          clubs.id::text AS key, NULL::uuid AS event_id, jsonb_build_object('club', clubs.id) AS data,
+          CASE WHEN cardinality(organizers) > 0 THEN organizers
+            ELSE ARRAY(SELECT id FROM users WHERE role = 'ADMIN')
+          END AS user_ids
+        FROM clubs CROSS JOIN LATERAL (
+          SELECT ARRAY(SELECT users.id FROM users WHERE club_id = clubs.id AND ${isOrganizer(sql)}) AS organizers
+        ) AS found
+        WHERE clubs.id = ${clubId}
+      `, userId, REQUESTS)}`
+    }
+    return { club, isNew }
   })
 }
 

@@ -11,6 +11,7 @@ const SWITCHES = {
   eventReminder: Switch('Sent shortly before an event you registered for.'),
   eventMessage: Switch('Sent when the organizers write to everyone registered for an event.'),
   blogDecision: Switch('Sent when your blog post is published or archived.'),
+  club: Switch('Sent when people ask to join your club, and when a club decides about you.'),
 }
 
 /** The names of the switches. */

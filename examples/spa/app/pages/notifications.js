@@ -12,6 +12,7 @@ const SWITCHES = [
   ['eventReminder', 'an event I registered for begins soon'],
   ['eventMessage', 'the organizers of an event I registered for send a message'],
   ['blogDecision', 'my post is published or archived'],
+  ['club', 'somebody asks to join my club, or a club decides about me'],
 ]
 
 /**

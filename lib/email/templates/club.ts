@@ -1,0 +1,108 @@
+import { isOfferValid, managesClub, officeOf } from '../../clubs/members.ts'
+import { untrimmedName } from '../../database/columns.ts'
+import { paragraphsOf } from '../../values/formats.ts'
+import { type Context, formatTime, sentence } from '../message.ts'
+import { notification } from '../notifications.ts'
+
+const linkTo = (path: string, text: string, { config: { FRONTEND_URL: [frontend] } }: Context) =>
+  frontend ? [{ text, href: `${frontend}${path}` }] : []
+
+/** Tells organizers who asks to join their club. Nobody is left if they have decided before. */
+export const clubRequest = notification<{ club: string }>(async ({ userId, data }, context) => {
+  const { sql } = context
+  const requests = await sql<{ club: string, name: string }[]>`
+    SELECT clubs.name AS club, ${untrimmedName(sql)} AS name
+    FROM club_members AS members JOIN clubs ON clubs.id = members.club_id JOIN users ON users.id = members.user_id
+    WHERE clubs.id = ${data.club} AND state = 'requested' AND EXISTS (
+      SELECT FROM users WHERE users.id = ${userId} AND ${managesClub(sql)}
+    )
+    ORDER BY changed_at, users.id LIMIT ${SHOWN + 1}
+  `
+  const [first] = requests
+  if (!first) return undefined
+  return {
+    subject: `Requests to join ${first.club}`,
+    paragraphs: [
+      sentence`These people ask to join ${first.club}:`,
+      ...requests.slice(0, SHOWN).map(({ name }) => sentence`${name}`),
+      ...requests.length > SHOWN ? ['There are more requests.'] : [],
+      ...linkTo(`/clubs/${data.club}/members`, 'Decide about the requests', context),
+    ],
+  }
+})
+
+/** The most people that an email names. */
+const SHOWN = 20
+
+interface Decision {
+  club: string
+  kind: 'accepted' | 'refused' | 'removed' | 'offered' | 'ended'
+  /** When the state of the membership began, or when the office was offered. */
+  at: string
+}
+
+/** Tells a person what an organizer has decided about their membership or office. */
+export const clubDecision = notification<Decision>(async ({ userId, data: { club: id, kind, at } }, context) => {
+  const { sql, config } = context
+  const [now] = await sql<{
+    club: string,
+    state: string,
+    reason: string | null,
+    office: string | null,
+    offered: string,
+    since: string,
+    offeredAt: string | null,
+    until: Date,
+    isValid: boolean
+  }[]>`
+    SELECT
+      clubs.name AS club, state, reason, ${officeOf(sql)} AS office, offered, iso8601(changed_at) AS since,
+      iso8601(offered_at) AS "offeredAt", offered_at + interval '14 days' AS until,
+      ${isOfferValid(sql, sql`now()`)} AS "isValid"
+    FROM club_members AS members JOIN clubs ON clubs.id = members.club_id JOIN users ON users.id = members.user_id
+    WHERE members.user_id = ${userId} AND clubs.id = ${id}
+  `
+  if (!now) return undefined
+  const { club } = now
+  // A later decision has an email of its own.
+  const isCurrent = {
+    accepted: now.state === 'member' && now.since === at,
+    refused: now.state === 'refused' && now.since === at,
+    removed: now.state === 'refused' && now.since === at,
+    offered: now.isValid && now.offeredAt === at,
+    ended: now.state === 'member' && now.office === null,
+  }[kind]
+  if (!isCurrent) return undefined
+  const reason = now.reason === null ? [] : ['The organizers wrote:', ...paragraphsOf(now.reason)]
+  switch (kind) {
+    case 'accepted': return {
+      subject: `You are a member of ${club}`,
+      paragraphs: [sentence`You are a member of ${club} now.`, ...linkTo(`/clubs/${id}`, 'Open the club', context)],
+    }
+    case 'refused': return {
+      subject: `Your request to join ${club}`,
+      paragraphs: [sentence`The organizers of ${club} did not accept your request.`, ...reason, ASK_AGAIN],
+    }
+    case 'removed': return {
+      subject: `You are no longer a member of ${club}`,
+      paragraphs: [sentence`The organizers of ${club} have ended your membership.`, ...reason, ASK_AGAIN],
+    }
+    case 'offered': return {
+      subject: `Will you ${now.offered === 'head' ? 'lead' : 'help to run'} ${club}?`,
+      paragraphs: [
+        now.offered === 'head'
+          ? sentence`You are asked to become the head of ${club}.`
+          : sentence`You are asked to become a deputy of ${club}, who organizes it together with others.`,
+        'If you accept, your name, picture and email address become public as an organizer.',
+        `You can answer until ${formatTime(now.until, config)}.`,
+        ...linkTo('/me', 'Accept or decline', context),
+      ],
+    }
+    case 'ended': return {
+      subject: `You no longer organize ${club}`,
+      paragraphs: [sentence`Your office in ${club} has ended. You are still a member.`],
+    }
+  }
+})
+
+const ASK_AGAIN = 'You can ask again after a week.'

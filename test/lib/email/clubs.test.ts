@@ -1,0 +1,111 @@
+import { writeEmails } from '#lib/email/batches.js'
+import { Sender } from '#lib/email/sender.js'
+import { templates } from '#lib/email/templates.js'
+import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
+import t from '../../suite.ts'
+
+// The sender of this app does not run: it would write batches in the middle of a test.
+const starts = t.intercept(Sender.prototype, 'start', { value () {} })
+const app = await build(t, MAIL)
+starts.restore()
+const { sql } = app
+t.beforeEach(() => sql`TRUNCATE emails, email_batches, clubs CASCADE`)
+
+const verified = { email_verified_at: new Date() }
+
+/** A club with a head whose address is verified. */
+async function clubWithHead () {
+  const id = await insert(app, 'clubs', { name: 'Chess Club' })
+  const head = await person(app, 'CLUB_HEAD', { ...verified, club_id: id })
+  await sql`UPDATE clubs SET club_head_id = ${head.id} WHERE id = ${id}`
+  const join = (one: Person) => one.inject('PUT', `/me/clubs/${id}`, {})
+  const decide = (one: Person, body: object, by = head) =>
+    by.inject('PUT', `/club-pages/${id}/members/${one.id}`, body)
+  return { id, head, join, decide }
+}
+
+/** The emails in the outbox: their recipients, and what they would say now. */
+async function emails (variables: object = {}) {
+  await sql`UPDATE email_batches SET due_at = now() - interval '1 s' WHERE due_at <> 'infinity'`
+  await writeEmails(sql)
+  const rows = await sql<{ id: string, template: 'club-request' | 'club-decision', userId: string, data: any }[]>`
+    SELECT id, template, user_id AS "userId", data FROM emails ORDER BY id
+  `
+  const config = { ...testConfig(MAIL), ...variables }
+  const recipient = { email: 'ada@example.org', isVerified: true, firstName: 'Ada', lastName: 'Lovelace' }
+  return Promise.all(rows.map(async row => {
+    const email = { ...row, key: null, attempts: 1, createdAt: new Date() }
+    const content = await templates[row.template](email, { sql, config, recipient })
+    return { to: row.userId, subject: content?.subject, text: JSON.stringify(content?.paragraphs) }
+  }))
+}
+
+t.test('Organizers are told who asks to join, in one email a day', async t => {
+  const { id, head, join } = await clubWithHead()
+  const [ada, bea] = [await person(app, 'STUDENT', { first_name: 'Zora' }), await person(app)]
+  await join(ada)
+  await join(bea)
+  await join(ada)
+  const [email, ...others] = await emails()
+  t.strictSame([email?.to, email?.subject, others], [head.id, 'Requests to join Chess Club', []])
+  t.match(email?.text, 'Zora')
+  t.match(email?.text, `https://app.example.org/clubs/${id}/members`)
+  t.notMatch((await emails({ FRONTEND_URL: [] }))[0]?.text, 'http')
+  await Promise.all(Array.from({ length: 20 }, async () => join(await person(app))))
+  t.match((await emails())[0]?.text, 'There are more requests.')
+  await sql`UPDATE club_members SET state = 'member' WHERE club_id = ${id} AND state = 'requested'`
+  t.equal((await emails())[0]?.subject, undefined, 'nobody is left')
+})
+
+t.test('Admins are told about requests in a club without organizers', async t => {
+  const id = await insert(app, 'clubs')
+  const admin = await person(app, 'ADMIN', verified)
+  await (await person(app)).inject('PUT', `/me/clubs/${id}`, {})
+  t.ok((await emails()).some(({ to, subject }) => to === admin.id && subject?.startsWith('Requests to join')))
+})
+
+t.test('An open club asks nobody', async t => {
+  const { id, join } = await clubWithHead()
+  await sql`INSERT INTO club_details VALUES (${id}, 'open')`
+  await join(await person(app))
+  t.strictSame(await emails(), [])
+})
+
+t.test('A person is told about each decision once, with its reason', async t => {
+  const { id, head, join, decide } = await clubWithHead()
+  const ada = await person(app, 'STUDENT', verified)
+  const last = async () => (await emails()).filter(({ to }) => to === ada.id).at(-1)
+  const count = async () => (await emails()).filter(({ to }) => to === ada.id).length
+  await join(ada)
+  await decide(ada, { state: 'member' })
+  await decide(ada, { state: 'member' })
+  t.strictSame([(await last())?.subject, await count()], ['You are a member of Chess Club', 1])
+  await decide(ada, { office: 'deputy' })
+  await decide(ada, { office: 'deputy' })
+  t.strictSame([(await last())?.subject, await count()], ['Will you help to run Chess Club?', 2])
+  t.match((await last())?.text, 'You can answer until')
+  await decide(ada, { office: 'head' })
+  t.equal((await last())?.subject, 'Will you lead Chess Club?')
+  await decide(ada, { office: null })
+  t.equal((await last())?.subject, undefined, 'a withdrawn offer')
+  await decide(ada, { office: 'deputy' })
+  await ada.inject('PUT', `/me/clubs/${id}/office`, { accept: true })
+  t.equal(await count(), 4, 'nobody is told what they did')
+  await decide(ada, { office: null })
+  t.equal((await last())?.subject, 'You no longer organize Chess Club')
+  await decide(ada, { state: 'refused', reason: 'The room is full.' })
+  t.equal((await last())?.subject, 'You are no longer a member of Chess Club')
+  t.match((await last())?.text, 'The room is full.')
+  await sql`UPDATE club_members SET refused_at = now() - interval '8 days' WHERE user_id = ${ada.id}`
+  await join(ada)
+  t.equal((await last())?.subject, undefined, 'the person has asked again')
+  await decide(ada, { state: 'refused' })
+  t.equal((await last())?.subject, 'Your request to join Chess Club')
+  t.notMatch((await last())?.text, 'wrote')
+  await sql`DELETE FROM club_members WHERE user_id = ${ada.id}`
+  t.equal((await last())?.subject, undefined)
+  await head.inject('PUT', '/me/notifications', { notifications: { club: false } })
+  await join(ada)
+  const told = (await emails()).filter(({ to, subject }) => to === head.id && subject !== undefined)
+  t.strictSame(told, [], 'the switch turns them off')
+})
