@@ -242,6 +242,32 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
     const target = await insert(app, 'event_registrations', { event_id: event, user_id: user })
     t.strictSame(await send(`/agenda/${event}/seats/${target}`), [{ event: 'registration-deleted', target }])
   },
+  async 'PUT /me/clubs/:clubId' (send, t) {
+    const club = await insert(app, 'clubs')
+    t.strictSame(await send(`/me/clubs/${club}`, {}),
+      [{ event: 'membership-changed', user: admin.id, club, state: 'requested' }])
+    t.strictSame(await send(`/me/clubs/${club}`, {}), [], 'again')
+  },
+  async 'DELETE /me/clubs/:clubId' (send, t) {
+    const club = await insert(app, 'clubs')
+    await app.sql`INSERT INTO club_members (user_id, club_id, state) VALUES (${admin.id}, ${club}, 'member')`
+    t.strictSame(await send(`/me/clubs/${club}`),
+      [{ event: 'membership-changed', user: admin.id, club, state: null }])
+  },
+  async 'PUT /club-pages/:id' (send, t) {
+    const target = await insert(app, 'clubs')
+    t.strictSame(await send(`/club-pages/${target}`, { joining: 'open' }),
+      [{ event: 'club-changed', target, fields: ['joining'] }])
+  },
+  async 'PUT /club-pages/:id/members/:userId' (send, t) {
+    const club = await insert(app, 'clubs')
+    const { id: user } = await person(app, 'CLUB_HEAD', { club_id: club })
+    t.strictSame(await send(`/club-pages/${club}/members/${user}`, { office: null }), [
+      { event: 'office-changed', user, target: club, office: null }, { event: 'role-changed', user, role: 'STUDENT' },
+    ])
+    t.strictSame(await send(`/club-pages/${club}/members/${user}`, { state: 'refused' }),
+      [{ event: 'membership-changed', user, club, state: 'refused' }])
+  },
   async 'DELETE /events/:id' (send, t) {
     const target = await makeEvent()
     t.strictSame(await send(`/events/${target}`), [{ event: 'event-deleted', target }])
