@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import argon2 from 'argon2'
 
 import { hashPassword } from '#lib/auth/passwords.js'
-import { assertResponse } from '../assertions.ts'
+import { assertMessage, assertResponse } from '../assertions.ts'
 import { build, createDatabase, inject, insert, MAIL, person } from '../helper.ts'
 import t from '../suite.ts'
 
@@ -250,4 +250,13 @@ t.test('When too many passwords wait for hashing, only operations with a passwor
   t.strictSame(counted.map(({ email }) => email).filter(email => emails.includes(email)).sort(),
     emails.filter((_, i) => statuses[i] === 401).sort(), 'only what was verified counts as a failure')
   t.equal((await inject(app, 'POST', '/auth/register', account())).statusCode, 201, 'recovered')
+})
+
+t.test('POST /auth/register tries no second time after an error that may have created the account', async t => {
+  const app = await build(t, MAIL)
+  const lost = Object.assign(new Error('write CONNECTION_CLOSED'), { code: 'CONNECTION_CLOSED' })
+  t.intercept(app.outbox, 'enqueue', { value () { throw lost } })
+  const body = account()
+  assertMessage(t, await inject(app, 'POST', '/auth/register', body), 500, 'Registration failed')
+  t.equal((await app.sql`SELECT FROM users WHERE email = ${String(body.email)}`).length, 0)
 })
