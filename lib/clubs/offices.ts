@@ -4,7 +4,7 @@ import type { Sql } from '../database/client.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Role } from '../values/roles.ts'
 import { CLUB_NOT_ALLOWED } from '../values/schemas.ts'
-import { isOfferValid, leadsClub, managesClub, officeOf } from './members.ts'
+import { isOfferValid, isOrganizer, leadsClub, managesClub, officeOf } from './members.ts'
 
 // An office ends when `users.club_id` is cleared: every operation reads it, so no token has the rights any more.
 
@@ -79,14 +79,16 @@ export const withdrawOffer = (sql: TransactionSql, userId: string, clubId: strin
 
 /** Gives a member an office. The club on their card so far loses no member. A head of the club becomes a deputy. */
 export async function giveOffice (sql: TransactionSql, userId: string, clubId: string, office: Office) {
+  // Whom an admin moved away still is the head in this club, or in the other one, and must not get that office back.
+  await sql`
+    UPDATE clubs SET club_head_id = NULL FROM users
+    WHERE users.id = ${userId} AND club_head_id = users.id AND NOT ${isOrganizer(sql)}
+  `
   await keepingMemberships(sql, userId, () => sql`
     UPDATE users SET club_id = ${clubId}, role = CASE role WHEN 'ADMIN' THEN role ELSE 'CLUB_HEAD' END
     WHERE id = ${userId}
   `)
-  if (office === 'deputy') return
-  // Somebody whom an admin moved to this club still is the head of the other club there.
-  await sql`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${userId} AND id <> ${clubId}`
-  await sql`UPDATE clubs SET club_head_id = ${userId} WHERE id = ${clubId}`
+  if (office === 'head') await sql`UPDATE clubs SET club_head_id = ${userId} WHERE id = ${clubId}`
 }
 
 /** Ends what a person is for a club beyond a member: an office, and the club on their card. */
@@ -98,10 +100,14 @@ export async function endOffice (sql: TransactionSql, userId: string, clubId: st
   await sql`UPDATE clubs SET club_head_id = NULL WHERE id = ${clubId} AND club_head_id = ${userId}`
 }
 
-/** Changes the card of a person, and writes back the membership that a trigger then ends. */
+/**
+ * Changes the card of a person, and writes back the membership that a trigger then ends, without the offer of an
+ * office: nothing locks that club against an offer to somebody else, or the author of the offer against an erasure.
+ */
 async function keepingMemberships (sql: TransactionSql, userId: string, change: () => PromiseLike<unknown>) {
   const kept = await sql<{ member: string }[]>`
-    SELECT to_jsonb(members)::text AS member FROM users JOIN club_members AS members USING (club_id)
+    SELECT (to_jsonb(members) - ARRAY['offered', 'offered_by', 'offered_at'])::text AS member
+    FROM users JOIN club_members AS members USING (club_id)
     WHERE users.id = ${userId} AND members.user_id = ${userId}
   `
   await change()

@@ -452,6 +452,28 @@ t.test('A head whom an admin moved to a different club can head that one', async
   t.equal(head, null)
 })
 
+t.test('A head whom an admin moved away comes back as what the offer says', async t => {
+  const club = await clubOf('open')
+  const admin = await person(app, 'ADMIN')
+  await admin.inject('PUT', `/users/${club.head.id}`, { clubId: null })
+  await club.join(club.head)
+  await club.decide(club.deputy, club.head, { office: 'deputy' })
+  t.equal((await club.answer(club.head)).json().club.office, 'deputy')
+  t.equal((await club.members(club.deputy)).leads, true, 'the club still has no head')
+})
+
+t.test('An accepted office withdraws the offer of the club on the card', async t => {
+  const [club, other] = [await clubOf(), await clubOf()]
+  const ada = await person(app, 'STUDENT', { club_id: other.id })
+  await other.decide(other.head, ada, { office: 'head' })
+  await club.member(ada)
+  await club.decide(club.head, ada, { office: 'deputy' })
+  t.equal((await club.answer(ada)).statusCode, 200)
+  const { state, offered } = await other.seenBy(ada)
+  t.strictSame({ state, offered }, { state: 'member', offered: null })
+  assertMessage(t, await other.answer(ada), 404, 'There is no offer')
+})
+
 t.test('Decisions about an office that change nothing', async t => {
   const club = await clubOf()
   const ada = await person(app, 'STUDENT', { club_id: club.id })
