@@ -2,7 +2,7 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import fc, { type Arbitrary } from 'fast-check'
 
-import { NullableTextInput, TextInput } from '#lib/values/schemas.js'
+import { Enum, NullableTextInput, Office, TextInput } from '#lib/values/schemas.js'
 import { LISTS } from '#routes/live/schemas.js'
 import { PNG } from '../fixtures.ts'
 import type { Operation, Schema } from './operations.ts'
@@ -20,6 +20,14 @@ const BODIES: Record<string, TSchema> = {
     clubHeadEmail: TextInput(),
     imageUrl: Type.Optional(NullableTextInput()),
   }),
+  // Either of both
+  'PUT /club-pages/:id/members/:userId': Type.Union([
+    Type.Object({ state: Enum(['member']) }),
+    Type.Object({
+      state: Enum(['refused']), reason: Type.Optional(Type.String({ format: 'visible', maxLength: 1000 })),
+    }),
+    Type.Object({ office: Office }),
+  ]),
   'POST /auth/google': Type.Object({ idToken: TextInput() }),
   'POST /account/password/reset': Type.Object({ token: TextInput(), password: UncommonPassword() }),
   'PUT /me/password': Type.Object({ currentPassword: TextInput(), newPassword: UncommonPassword() }),
