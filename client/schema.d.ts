@@ -2666,6 +2666,11 @@ export interface components {
                  * @example true
                  */
                 club?: boolean;
+                /**
+                 * @description Sent when a club of yours has new events, at most once a day for each club.
+                 * @example true
+                 */
+                clubNews?: boolean;
             };
         };
         Notifications: {
@@ -2704,6 +2709,11 @@ export interface components {
              * @example true
              */
             club: boolean;
+            /**
+             * @description Sent when a club of yours has new events, at most once a day for each club.
+             * @example true
+             */
+            clubNews: boolean;
         };
         OfferAnswer: {
             /** @example true */

@@ -1,8 +1,11 @@
 -- Up Migration
 
--- The switch of the emails about requests and decisions in clubs. Nobody can read the table for a moment.
-ALTER TABLE notifications ADD COLUMN club boolean NOT NULL DEFAULT true;
+-- The switches of the emails about requests and decisions in clubs, and about their new events. Nobody can read the table
+-- for a moment.
+ALTER TABLE notifications
+  ADD COLUMN club boolean NOT NULL DEFAULT true,
+  ADD COLUMN club_news boolean NOT NULL DEFAULT true;
 
 -- Down Migration
 
-ALTER TABLE notifications DROP COLUMN club;
+ALTER TABLE notifications DROP COLUMN club, DROP COLUMN club_news;

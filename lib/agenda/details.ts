@@ -10,7 +10,7 @@ export const withDetails = (sql: Sql | TransactionSql) => sql`
 `
 
 /** SQL: the end of an event; null if it has none. Needs `withDetails`. */
-const endOf = (sql: Sql | TransactionSql, date = sql`events.date`) => sql`
+export const endOf = (sql: Sql | TransactionSql, date = sql`events.date`) => sql`
   CASE WHEN duration_ms IS NOT NULL
     THEN least(${date} + duration_ms * interval '1 millisecond', '9999-12-31 23:59:59.999+00')
   END

@@ -21,6 +21,9 @@ export const CHANGES: BatchTimes = { delaySeconds: 120, pauseSeconds: 900 }
 /** Requests to join a club within ten minutes share an email. At least a day passes between two emails. */
 export const REQUESTS: BatchTimes = { delaySeconds: 600, pauseSeconds: 86_400 }
 
+/** New events of a club within 15 minutes share an email. At least a day passes between two emails. */
+export const NEWS: BatchTimes = { delaySeconds: 900, pauseSeconds: 86_400 }
+
 /**
  * SQL statement that enqueues email batches, and returns the number of users of each as `count`. Use it as a CTE of the
  * statement that causes the batches. The query `batches` has the columns `key` (text), `data` (jsonb), `event_id`

@@ -24,6 +24,7 @@ export const NOTIFICATIONS = {
   'blog-decision': 'blogDecision',
   'club-request': 'club',
   'club-decision': 'club',
+  'club-news': 'clubNews',
 } as const
 export type NotificationTemplate = keyof typeof NOTIFICATIONS
 
@@ -40,7 +41,7 @@ export const preferences = (sql: Sql) => sql`
     'registration', coalesce(registration, true), 'eventChanged', coalesce(event_changed, true),
     'eventCancelled', coalesce(event_cancelled, true), 'eventReminder', coalesce(event_reminder, true),
     'eventMessage', coalesce(event_message, true), 'blogDecision', coalesce(blog_decision, true),
-    'club', coalesce(club, true)
+    'club', coalesce(club, true), 'clubNews', coalesce(club_news, true)
   )
 `
 

@@ -3,7 +3,7 @@ import {
   test,
 } from './templates/account.ts'
 import { blogDecision } from './templates/blog-decision.ts'
-import { clubDecision, clubRequest } from './templates/club.ts'
+import { clubDecision, clubNews, clubRequest } from './templates/club.ts'
 import {
   eventCancelled, eventChanged, eventMessage, eventReminder, registration, seat, seatRemoved,
 } from './templates/event.ts'
@@ -14,6 +14,7 @@ export const templates = {
   'account-linked': accountLinked,
   'blog-decision': blogDecision,
   'club-decision': clubDecision,
+  'club-news': clubNews,
   'club-request': clubRequest,
   'email-change': emailChange,
   'email-change-notice': emailChangeNotice,
@@ -35,5 +36,5 @@ export type TemplateName = keyof typeof templates
 
 /** Templates of emails that go to many people at once. They wait for MAIL_RATE, and others overtake them. */
 export const BULK = new Set<string>([
-  'club-request', 'event-cancelled', 'event-changed', 'event-message', 'event-reminder', 'seat',
+  'club-news', 'club-request', 'event-cancelled', 'event-changed', 'event-message', 'event-reminder', 'seat',
 ])

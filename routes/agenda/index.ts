@@ -34,7 +34,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.create,
     config: { failure: 'Error creating event', transaction: true },
   }, async (request, reply) => {
-    const event = await insertEvent(app.sql, request.user, request.body, attemptOf(request))
+    const event = await insertEvent(app.sql, app.outbox, request.user, request.body, attemptOf(request))
     reply.code(201)
     return { event }
   })
@@ -64,7 +64,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
       throw validationError('ends', 'must be after the start of each copy')
     }
     const timeZone = app.config.MAIL_TIME_ZONE
-    const events = await insertCopies(app.sql, { user, id, copies, timeZone, attempt: attemptOf(request) })
+    const events = await insertCopies(app.sql, app.outbox, { user, id, copies, timeZone, attempt: attemptOf(request) })
     reply.code(201)
     return { events }
   })

@@ -13,6 +13,7 @@ import { arrayOf, type Attempt, createOnce } from '../../lib/database/idempotenc
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
 import { isNotified, reachOf } from '../../lib/email/notifications.ts'
+import { enqueueNews } from '../../lib/email/news.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { tellMissed, tellSeats } from '../../lib/email/seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
@@ -131,7 +132,10 @@ export const seatsQuery = (
  * HttpError if the user does not belong to a club, the event would end before its start, or registration would close
  * before it opens.
  */
-export function insertEvent (sql: Sql, user: User, event: Static<typeof create.body>, attempt: Attempt | undefined) {
+export function insertEvent (
+  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, event: Static<typeof create.body>,
+  attempt: Attempt | undefined
+) {
   const { title, description, imageUrl, date, endsAt = null } = event
   const details = { ...toColumns(event, STORED_DETAILS), duration_ms: durationOf(new Date(date), endsAt) }
   checkWindow(event)
@@ -145,6 +149,7 @@ export function insertEvent (sql: Sql, user: User, event: Static<typeof create.b
       `
       if (!row) throw new HttpError(400, 'You must be a club head to create an event')
       await transaction`INSERT INTO event_details ${sql({ event_id: row.id, ...details })}`
+      await transaction`${enqueueNews(sql, outbox, sql`SELECT * FROM events WHERE id = ${row.id}`, user.id)}`
       return [row]
     }, ([id]) => transaction<{ id: string }[]>`SELECT id FROM events WHERE id = ${id!}`)
     return readManaged(sql, transaction, user, created!.id)
@@ -262,7 +267,7 @@ type CopiedEvent = Static<typeof copy.response[201]>['events'][number]
  * copied, but not who had a seat. Throws an HttpError if the event is unknown or the user may not manage it.
  */
 export function insertCopies (
-  sql: Sql,
+  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
   { user, id, copies, timeZone, attempt }: {
     user: User, id: string, copies: EventCopy[], timeZone: string, attempt: Attempt | undefined,
   }
@@ -284,8 +289,8 @@ export function insertCopies (
           INSERT INTO events (title, description, image_url, date, club_id)
           SELECT title, description, image_url, copies.date, club_id
           FROM events CROSS JOIN copies WHERE events.id = ${id}
-          RETURNING id, date
-        ), detailed AS (
+          RETURNING *
+        ), emailed AS (${enqueueNews(sql, outbox, sql`SELECT * FROM copied`, user.id)}), detailed AS (
           INSERT INTO event_details
           SELECT copy.* FROM copied JOIN copies USING (date) LEFT JOIN event_details AS details ON event_id = ${id}
             CROSS JOIN LATERAL jsonb_populate_record(details, jsonb_build_object(

@@ -43,7 +43,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { imageUrl, ...fields } = request.body
     if (!imageUrl) throw new HttpError(400, 'All fields are required')
-    const event = await insertEvent(app.sql, request.user.id, { ...fields, imageUrl })
+    const event = await insertEvent(app.sql, app.outbox, request.user.id, { ...fields, imageUrl })
     if (!event) throw new HttpError(400, 'You must be a club head to create an event')
     reply.code(201)
     return { event }

@@ -10,6 +10,7 @@ import {
   registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
+import { enqueueNews } from '../../lib/email/news.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { tellMissed } from '../../lib/email/seats.ts'
 import {
@@ -54,9 +55,13 @@ export const eventsOfMemberQuery = (sql: Sql, userId: string): CachedQuery<Body<
   fields: sql`SELECT FROM users WHERE id = ${userId} AND club_id IS NOT NULL`,
 })
 
-/** Adds an event to the user's current club; `undefined` if the user does not belong to a club. */
+/**
+ * Adds an event to the user's current club, and enqueues an email to its members; `undefined` if the user does not
+ * belong to a club.
+ */
 export async function insertEvent (
-  sql: Sql, userId: string, { title, description, imageUrl, data }: Static<typeof create.body> & { imageUrl: string }
+  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, userId: string,
+  { title, description, imageUrl, data }: Static<typeof create.body> & { imageUrl: string }
 ) {
   const [event] = await sql<Event[]>`
     WITH created AS (
@@ -64,7 +69,7 @@ export async function insertEvent (
       SELECT ${title}, ${description}, ${imageUrl}, ${toTimestamp(data)}::timestamptz, club_id
       FROM users WHERE id = ${userId} AND club_id IS NOT NULL
       RETURNING *
-    )
+    ), emailed AS (${enqueueNews(sql, outbox, sql`SELECT * FROM created`, userId)})
     SELECT ${eventColumns(sql)} FROM created AS events JOIN clubs ON clubs.id = club_id
   `
   return event

@@ -95,7 +95,8 @@ user_pref('browser.shell.checkDefaultBrowser', false)
   for (const { path, events } of reports) {
     const link = events.indexOf('link')
     const before = ['bare open', 'bare ping', 'watched open', 'watched ping']
-    t.strictSame(events.slice(0, link).sort(), before, `${path}: both streams are open`)
+    // On a slow machine, more pings arrive before the link.
+    t.strictSame([...new Set(events.slice(0, link))].sort(), before, `${path}: both streams are open`)
     t.strictSame(events.slice(link + 1), ['watched open'], `${path}: no error, and only the watchdog repairs it`)
   }
 })

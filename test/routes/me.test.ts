@@ -22,6 +22,7 @@ const ALL = {
   eventMessage: true,
   blogDecision: true,
   club: true,
+  clubNews: true,
 }
 
 const GONE = { message: 'Calendar not found' }

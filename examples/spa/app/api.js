@@ -165,9 +165,11 @@ export async function loadUser () {
   const load = ++loads
   const sent = token()
   const { user } = await call(client.GET('/auth/me'))
+  // The user may have signed out during this request, or the next one.
+  const isLeft = () => load !== loads || sent !== token()
+  if (isLeft()) return
   const renewed = hasRole(user.role) ? null : await call(client.POST('/me/token'))
-  // The user may have signed out during these requests.
-  if (load !== loads || sent !== token()) return
+  if (isLeft()) return
   if (renewed) keepToken(renewed.token, isShared())
   setUser(user)
 }

@@ -1,7 +1,8 @@
+import { endOf, withDetails } from '../../agenda/details.ts'
 import { isOfferValid, managesClub, officeOf } from '../../clubs/members.ts'
 import { untrimmedName } from '../../database/columns.ts'
 import { paragraphsOf } from '../../values/formats.ts'
-import { type Context, formatTime, sentence } from '../message.ts'
+import { type Context, formatTime, formatTimes, sentence } from '../message.ts'
 import { notification } from '../notifications.ts'
 
 const linkTo = (path: string, text: string, { config: { FRONTEND_URL: [frontend] } }: Context) =>
@@ -33,6 +34,43 @@ export const clubRequest = notification<{ club: string }>(async ({ userId, data 
 
 /** The most people that an email names. */
 const SHOWN = 20
+
+interface NewEvent {
+  club: string
+  title: string
+  date: string
+  endsAt: string | null
+  place: string | null
+}
+
+/** Tells members about the events of their club that are new since a time, and to come. */
+export const clubNews = notification<{ club: string, since: string }>(async ({ userId, data }, context) => {
+  const { sql, config } = context
+  const events = await sql<NewEvent[]>`
+    SELECT clubs.name AS club, title, iso8601(date) AS date, iso8601(${endOf(sql)}) AS "endsAt", place
+    FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
+    WHERE club_id = ${data.club} AND events.created_at >= ${data.since}::text::timestamptz AND events.date > now()
+      AND EXISTS (
+        SELECT FROM club_members AS members
+        WHERE members.user_id = ${userId} AND members.club_id = events.club_id AND state = 'member' AND news
+      )
+    ORDER BY events.date, events.id LIMIT ${SHOWN + 1}
+  `
+  const [first] = events
+  if (!first) return undefined
+  const { club } = first
+  return {
+    subject: events.length === 1 ? `${club}: ${first.title}` : `New events of ${club}`,
+    paragraphs: [
+      events.length === 1 ? sentence`${club} has a new event:` : sentence`${club} has new events:`,
+      ...events.slice(0, SHOWN).map(event => event.place === null
+        ? sentence`“${event.title}”, on ${formatTimes(event, config)}.`
+        : sentence`“${event.title}”, on ${formatTimes(event, config)}. Place: ${event.place}.`),
+      ...events.length > SHOWN ? ['There are more new events.'] : [],
+      ...linkTo(`/clubs/${data.club}`, 'Open the page of the club', context),
+    ],
+  }
+})
 
 interface Decision {
   club: string

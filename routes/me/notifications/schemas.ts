@@ -12,6 +12,7 @@ const SWITCHES = {
   eventMessage: Switch('Sent when the organizers write to everyone registered for an event.'),
   blogDecision: Switch('Sent when your blog post is published or archived.'),
   club: Switch('Sent when people ask to join your club, and when a club decides about you.'),
+  clubNews: Switch('Sent when a club of yours has new events, at most once a day for each club.'),
 }
 
 /** The names of the switches. */

@@ -2,6 +2,7 @@ import { writeEmails } from '#lib/email/batches.js'
 import { Sender } from '#lib/email/sender.js'
 import { templates } from '#lib/email/templates.js'
 import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
+import { AGENDA_EVENT, EVENT } from '../../operations.ts'
 import t from '../../suite.ts'
 
 // The sender of this app does not run: it would write batches in the middle of a test.
@@ -28,7 +29,9 @@ async function clubWithHead () {
 async function emails (variables: object = {}) {
   await sql`UPDATE email_batches SET due_at = now() - interval '1 s' WHERE due_at <> 'infinity'`
   await writeEmails(sql)
-  const rows = await sql<{ id: string, template: 'club-request' | 'club-decision', userId: string, data: any }[]>`
+  const rows = await sql<{
+    id: string, template: 'club-request' | 'club-decision' | 'club-news', userId: string, data: any
+  }[]>`
     SELECT id, template, user_id AS "userId", data FROM emails ORDER BY id
   `
   const config = { ...testConfig(MAIL), ...variables }
@@ -108,4 +111,51 @@ t.test('A person is told about each decision once, with its reason', async t => 
   await join(ada)
   const told = (await emails()).filter(({ to, subject }) => to === head.id && subject !== undefined)
   t.strictSame(told, [], 'the switch turns them off')
+})
+
+t.test('Members are told about new events of their club, in one email a day', async t => {
+  const { id, head, join, decide } = await clubWithHead()
+  const ada = await person(app, 'STUDENT', verified)
+  const quiet = await person(app, 'STUDENT', verified)
+  const unverified = await person(app)
+  const asking = await person(app, 'STUDENT', verified)
+  for (const one of [ada, quiet, unverified]) {
+    await join(one)
+    await decide(one, { state: 'member' })
+  }
+  await quiet.inject('PUT', `/me/clubs/${id}`, { news: false })
+  await join(asking)
+  await sql`TRUNCATE emails, email_batches`
+  const news = async () => (await emails()).filter(({ subject }) => subject !== undefined)
+
+  await head.inject('POST', '/events', { ...EVENT, data: '2020-01-01T10:00:00Z' })
+  t.strictSame([...await sql`SELECT FROM email_batches`], [], 'a past event')
+  const blitz = { ...EVENT, title: 'Blitz', data: '2031-01-01T10:00:00Z' }
+  const { event } = (await head.inject('POST', '/events', blitz)).json()
+  await head.inject('POST', '/events', { ...EVENT, data: '2020-01-01T10:00:00Z' })
+  const [first, ...others] = await news()
+  t.strictSame([first?.to, first?.subject, others], [ada.id, 'Chess Club: Blitz', []])
+  t.match(first?.text, `https://app.example.org/clubs/${id}`)
+
+  await sql`TRUNCATE emails`
+  await head.inject('POST', '/agenda', AGENDA_EVENT)
+  const dates = Array.from({ length: 19 }, (_, n) => new Date(2e12 + n * 864e5).toISOString())
+  await head.inject('POST', `/agenda/${event.id}/copies`, { dates })
+  const waiting = await sql`
+    SELECT due_at - told_at >= interval '1 day' AS "isLater" FROM email_batches WHERE template = 'club-news'
+  `
+  t.strictSame([...waiting], [{ isLater: true }])
+  const [second, ...more] = await news()
+  t.strictSame([second?.to, second?.subject, more], [ada.id, 'New events of Chess Club', []])
+  t.match(second?.text, 'Room 1')
+  t.notMatch(second?.text, 'There are more')
+  t.notMatch(second?.text, /Blitz.*1 January 2031/, 'known from the first email')
+  await head.inject('POST', '/events', { ...EVENT, data: '2031-01-01T10:00:00Z' })
+  t.match((await news())[0]?.text, 'There are more new events.')
+
+  await ada.inject('PUT', '/me/notifications', { notifications: { clubNews: false } })
+  t.strictSame(await news(), [], 'the switch turns them off')
+  await ada.inject('PUT', '/me/notifications', { notifications: { clubNews: true } })
+  await ada.inject('DELETE', `/me/clubs/${id}`)
+  t.strictSame(await news(), [], 'the person has left')
 })

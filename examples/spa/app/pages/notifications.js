@@ -13,6 +13,7 @@ const SWITCHES = [
   ['eventMessage', 'the organizers of an event I registered for send a message'],
   ['blogDecision', 'my post is published or archived'],
   ['club', 'somebody asks to join my club, or a club decides about me'],
+  ['clubNews', 'a club of mine has new events'],
 ]
 
 /**
