@@ -46,7 +46,8 @@ const clubPages: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error fetching members', cache: 'private' },
   }, async (request, reply) => {
     const { user, params: { id } } = request
-    if (!await reply.sendCached(membersQuery, user.id, id, currentMinute())) await refuseMembers(app.sql, user.id, id)
+    const isSent = await reply.sendCached(membersQuery, user.id, id, currentMinute())
+    if (!isSent) await app.queues.operations.run(request, () => refuseMembers(app.sql, user.id, id))
   })
 
   app.put('/:id/members/:userId', {

@@ -163,11 +163,15 @@ t.test('A message has a visible text of a minimum and a maximum length', async t
 
 t.test('A user writes five messages within 15 minutes', async t => {
   const [id, admin] = [await makeEvent(chess), await person(app, 'ADMIN')]
-  const send = () => admin.inject('POST', `/agenda/${id}/message`, MESSAGE)
-  for (let n = 0; n < 5; n++) t.equal((await send()).statusCode, 202)
-  const response = await send()
-  t.strictSame([response.statusCode, response.json()], [429, { message: 'Too many messages, please try again later' }])
-  t.match(response.headers['retry-after'], /^\d+$/)
+  const send = (path: string) => admin.inject('POST', `/${path}/${id}/message`, MESSAGE)
+  for (let n = 0; n < 5; n++) t.equal((await send('agenda')).statusCode, 202)
+  for (const path of ['agenda', 'me/events']) {
+    const response = await send(path)
+    t.strictSame([response.statusCode, response.json()], [
+      429, { message: 'Too many messages, please try again later' },
+    ])
+    t.match(response.headers['retry-after'], /^\d+$/)
+  }
 })
 
 t.test('A message of a deleted user is not sent', async t => {
@@ -196,6 +200,8 @@ t.test('Without email nothing is written, and a message is a 501', async t => {
   t.equal((await ada.inject('POST', `${path}/register`)).statusCode, 201)
   t.equal((await admin.inject('PUT', path, { title: 'Morning' })).statusCode, 200)
   t.equal((await admin.inject('DELETE', path)).statusCode, 200)
-  assertMessage(t, await admin.inject('POST', '/agenda/x/message', MESSAGE), 501, 'Email is not configured')
+  for (const path of ['agenda', 'me/events']) {
+    assertMessage(t, await admin.inject('POST', `/${path}/x/message`, MESSAGE), 501, 'Email is not configured')
+  }
   t.equal((await bare.sql`SELECT id FROM emails UNION ALL SELECT id FROM email_batches`).length, 0)
 })

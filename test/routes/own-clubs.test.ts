@@ -522,3 +522,18 @@ t.test('A renewed token keeps its epoch, and is no fresh sign-in', async t => {
   assertMessage(t, await inject(app, 'DELETE', '/me', { currentPassword: null }, bearer(token)), 401,
     'Please sign in with your identity provider again, and retry within five minutes')
 })
+
+t.test('GET /club-pages/:id/members finds the reason for a missing list after admission', async t => {
+  const { id } = await clubOf()
+  const late = await person(app, 'CLUB_HEAD')
+  const { operations } = app.queues
+  const run = operations.run.bind(operations)
+  const admitted = t.capture(operations, 'run', async (...work: Parameters<typeof run>) => {
+    await sql`UPDATE users SET club_id = ${id} WHERE id = ${late.id}`
+    return run(...work)
+  })
+  const url = `/club-pages/${id}/members`
+  assertMessage(t, await late.inject('GET', url), 403, 'Not allowed to manage this club')
+  t.equal(admitted().length, 1)
+  t.equal((await late.inject('GET', url)).statusCode, 200)
+})

@@ -31,7 +31,9 @@ const OPERATIONS: [url: string, body: object, status: number, table: string][] =
   ['/agenda', AGENDA_EVENT, 201, 'events'],
   [`/agenda/${event}/copies`, { dates: ['2031-01-01T00:00:00Z', '2031-01-02T00:00:00Z'] }, 201, 'events'],
   ['/blogs/submit', DRAFT, 201, 'blogs'],
-  [`/agenda/${event}/message`, { subject: 'Boards', text: 'Please bring a board.' }, 202, 'event_messages'],
+  ...['me/events', 'agenda'].map(path => [
+    `/${path}/${event}/message`, { subject: 'Boards', text: 'Please bring a board.' }, 202, 'event_messages',
+  ] as [string, object, number, string]),
 ]
 /** What admins create. The name of a club is unique. */
 const BY_ADMINS: [url: string, body: object][] = [

@@ -34,6 +34,7 @@ t.test('A client that does not read holds one message, then gets the newest', as
   t.equal(read(), 'event: ping\ndata: {}\n\n', 'a ping has no id, so the client keeps the last')
 
   listener.end()
+  listener.end()
   t.match(read(), /^retry: [12]\d{3}\n\n$/)
   listener.on('error', error => t.fail(error.message))
   events.etag = 'd'
