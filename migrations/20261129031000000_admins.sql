@@ -1,7 +1,7 @@
 -- Up Migration
 
--- Emails about a club that nobody organizes go to the admins. Nobody can change users meanwhile, less than a second for
--- 100,000 users.
+-- If a club has no organizers, its emails go to the admins. This locks the table users against changes, for less than a
+-- second with 100,000 users.
 CREATE INDEX users_admins ON users (id) WHERE role = 'ADMIN';
 
 -- Down Migration

@@ -55,8 +55,8 @@ declare module 'fastify' {
      */
     issueToken (user: { id: string, role: Role, epoch?: string | null }): string
     /**
-     * Signs the token with these claims again, for the current role of its user. It does not live longer than the old
-     * token, ends with it, and is no fresh sign-in.
+     * Signs a token with these claims and the current role of the user. The new token expires and is revoked together
+     * with the old token, and does not count as a new sign-in.
      */
     renewToken (claims: FastifyJWT['user'], role: Role): string
   }

@@ -4,6 +4,9 @@ import type { Sql } from '../database/client.ts'
 
 type AnySql = Sql | TransactionSql
 
+/** The most clubs of a person. */
+export const MOST_CLUBS = 50
+
 /** Whether a person can join a club at once, must ask, or cannot join. */
 export const JOINING = ['open', 'request', 'closed'] as const
 
@@ -46,8 +49,8 @@ export const OFFER_DAYS = 14
 const offerEnd = (sql: AnySql) => sql`members.offered_at + make_interval(days => ${OFFER_DAYS})`
 
 /**
- * SQL condition: the offer of `members`, of a membership in `clubs`, is valid at this time: whoever made it may still
- * make it.
+ * SQL condition: `members` has an office offer in `clubs` that is valid at this time. An offer is valid as long as its
+ * author is allowed to make it.
  */
 export const isOfferValid = (sql: AnySql, time: PendingQuery<Row[]>) => sql`(
   members.offered IS NOT NULL AND ${offerEnd(sql)} > ${time}

@@ -71,9 +71,12 @@ export async function findMembership (sql: TransactionSql, userId: string, clubI
   return membership
 }
 
-/** Removes the offer of an office. */
+/** SQL: the values of a membership without an office offer. */
+export const withoutOffer = (sql: TransactionSql) => sql`offered = NULL, offered_by = NULL, offered_at = NULL`
+
+/** Removes the office offer of a member. */
 export const withdrawOffer = (sql: TransactionSql, userId: string, clubId: string) => sql`
-  UPDATE club_members SET offered = NULL, offered_by = NULL, offered_at = NULL
+  UPDATE club_members SET ${withoutOffer(sql)}
   WHERE user_id = ${userId} AND club_id = ${clubId}
 `
 

@@ -4,7 +4,7 @@ import { calendarColumns, withDetails } from '../agenda/details.ts'
 import { type CalendarEvent, type CalendarMethod, writeInvitation } from '../agenda/icalendar.ts'
 import { placeInLine, type Seat, type SeatState, withSeat } from '../agenda/seats.ts'
 import type { Sql } from '../database/client.ts'
-import { type ClaimedEmail, type Content, type Context, type Paragraph, sentence } from './message.ts'
+import { type ClaimedEmail, type Content, type Context, linkTo, type Paragraph, sentence } from './message.ts'
 
 /** An event that an email is about. */
 export interface EmailedEvent extends CalendarEvent {
@@ -95,8 +95,8 @@ export function calendarOf (
 }
 
 /** A link to the page of an event, if the app is known. */
-export const linkTo = ({ id }: Pick<CalendarEvent, 'id'>, { config: { FRONTEND_URL: [frontend] } }: Context) =>
-  frontend ? [{ text: 'Open the page of the event', href: `${frontend}/events/${id}` }] : []
+export const linkToEvent = ({ id }: Pick<CalendarEvent, 'id'>, context: Context) =>
+  linkTo(`/events/${id}`, 'Open the page of the event', context)
 
 const ORDINALS = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth']
 const SUFFIXES: Record<string, string> = { one: 'st', two: 'nd', few: 'rd', other: 'th' }

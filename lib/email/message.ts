@@ -24,6 +24,10 @@ interface Sentence { parts: readonly string[], written: string[] }
 /** A line of text, a sentence, lines that a person wrote, or a link with its text. */
 export type Paragraph = string | Sentence | string[] | { text: string, href: string }
 
+/** A link to a page of the browser app; none if the app is not known. */
+export const linkTo = (path: string, text: string, { config: { FRONTEND_URL: [frontend] } }: Context) =>
+  frontend ? [{ text, href: `${frontend}${path}` }] : []
+
 /**
  * Template tag: a sentence whose values are texts that people wrote. Such a text may be Arabic or Hebrew. HTML isolates
  * it, so that it does not change the order of the words around it.

@@ -5,8 +5,8 @@ import { NEWS } from './batches.ts'
 import type { Outbox } from './outbox.ts'
 
 /**
- * SQL statement that enqueues an email about new events of a club to its members who want it, except to the user who
- * adds them. Past events are no news. The query `events` has the columns `club_id`, `date` and `created_at`.
+ * SQL statement that enqueues an email about new events of a club, without past events. Members get it if they want it,
+ * but not the user who adds the events. The query `events` has the columns `club_id`, `date` and `created_at`.
  */
 export const enqueueNews = (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, events: PendingQuery<Row[]>, userId: string

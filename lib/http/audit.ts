@@ -7,9 +7,9 @@ export type AuditEvent =
   'sign-in' | 'sign-in-refused' | 'access-denied' | 'role-changed' | 'membership-changed' | 'user-changed' |
   'user-deleted' | 'users-exported' | 'registrations-exported' | 'blog-moderated' | 'blog-deleted' |
   'calendar-created' | 'calendar-deleted' | 'tokens-revoked' | 'event-deleted' | 'mentor-deleted' | 'picture-deleted' |
-  'registration-deleted' | 'testimonial-deleted' | 'club-changed' | 'office-changed' |
-  'password-forgotten' | 'password-changed' |
-  'password-refused' | 'email-verified' | 'email-changed' | 'profile-changed' | 'notifications-changed' | 'message-sent'
+  'registration-deleted' | 'testimonial-deleted' | 'club-changed' | 'office-changed' | 'password-forgotten' |
+  'password-changed' | 'password-refused' | 'email-verified' | 'email-changed' | 'profile-changed' |
+  'notifications-changed' | 'message-sent'
 
 /**
  * Logs an audit event. `actor` is the user id in the token of the request, `user` the id of the affected account, and

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import { AgendaEvent, agendaFields, SeatFields } from '../../lib/agenda/schemas.ts'
+import { MOST_CLUBS } from '../../lib/clubs/members.ts'
 import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
   DateTime, EmailAddress, Enum, eventInputs, EventNotAllowed, EventNotFound, FullName, IdParam, Message, NullableString,
@@ -15,9 +16,6 @@ const ManagedEvent = ResponseObject({ ...agendaFields, onlineUrl: NullableString
 })
 
 const CURSOR = 'MjAyNi0wMS0zMVQwOTozMDowMC4wMDBaIDAxOTBhMWIyLWMzZDQtN2U1Zi04YTZiLTdjOGQ5ZTBmMWEyYg'
-
-/** The number of clubs that a person can be in. */
-const MOST_CLUBS = 50
 
 const params = Type.Object({ id: IdParam('The id of the event.') })
 

@@ -7,6 +7,7 @@ import {
 } from '../../lib/clubs/members.ts'
 import {
   endOffice, findManager, findMembership, lockOffices, type Membership, type Office, withdrawOffer,
+  withoutOffer,
 } from '../../lib/clubs/offices.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { avatarOf, fullName, toColumns } from '../../lib/database/columns.ts'
@@ -216,7 +217,7 @@ async function changeState (
 ) {
   if (state === before) return
   if (state === 'member') {
-    // Who was refused must ask again.
+    // A refused person must ask again first.
     if (before === 'refused') throw new HttpError(404, 'Member not found')
     await sql`
       UPDATE club_members SET
@@ -230,7 +231,7 @@ async function changeState (
   await sql`
     UPDATE club_members SET
       state = 'refused', message = NULL, reason = ${reason ?? null}, changed_at = now, refused_at = now,
-      offered = NULL, offered_by = NULL, offered_at = NULL
+      ${withoutOffer(sql)}
     FROM clock_timestamp() AS now WHERE user_id = ${userId} AND club_id = ${clubId}
   `
 }
@@ -255,7 +256,7 @@ async function changeOffice (
   // One person at most is asked to become the head.
   if (office === 'head') {
     await sql`
-      UPDATE club_members SET offered = NULL, offered_by = NULL, offered_at = NULL
+      UPDATE club_members SET ${withoutOffer(sql)}
       WHERE club_id = ${clubId} AND offered = 'head'
     `
   }

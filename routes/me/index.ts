@@ -10,8 +10,8 @@ import { HttpError } from '../../lib/http/errors.ts'
 import { knownPicturesUrl, picturesUrl } from '../../lib/pictures/stored.ts'
 import { HASHING_SECONDS } from '../../lib/config/timeout.ts'
 import {
-  type Account, accountQuery, changePassword, findAccount, findRole, insertEmailChange, insertVerificationEmail,
-  revokeTokensOf, setProfile,
+  type Account, accountQuery, changePassword, findAccount, findOwnRole, insertEmailChange,
+  insertVerificationEmail, revokeTokensOf, setProfile,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -122,9 +122,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.renewToken,
     config: { failure: 'Error renewing the token' },
   }, async request => {
-    const role = await findRole(app.sql, request.user.id)
-    if (!role) throw new HttpError(401, 'Unauthorized')
-    return { token: app.renewToken(request.user, role) }
+    return { token: app.renewToken(request.user, await findOwnRole(app.sql, request.user.id)) }
   })
 
   app.get('/account', {

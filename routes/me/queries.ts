@@ -1,4 +1,5 @@
 import type { Static } from '@sinclair/typebox'
+import type { TransactionSql } from 'postgres'
 
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { revokeTokens } from '../../lib/auth/revoked-tokens.ts'
@@ -129,8 +130,9 @@ export const accountQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof 
   `,
 })
 
-/** Returns the current role of a user; `undefined` for an unknown user. */
-export async function findRole (sql: Sql, id: string) {
+/** Returns the current role of the signed-in user. Throws a 401 for a deleted account. */
+export async function findOwnRole (sql: Sql | TransactionSql, id: string) {
   const [user] = await sql<{ role: Role }[]>`SELECT role FROM users WHERE id = ${id}`
-  return user?.role
+  if (!user) throw new HttpError(401, 'Unauthorized')
+  return user.role
 }

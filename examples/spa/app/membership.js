@@ -1,4 +1,4 @@
-// What users can do about their own membership of a club. The page of the club and the page of the user show it.
+// Shows a user their own membership of a club, with buttons to change it. The pages of the club and of the user use it.
 import { call, client, signInWith } from './api.js'
 import { EMAILS } from './config.js'
 import { h } from './dom.js'
@@ -32,25 +32,18 @@ export async function ownClubs () {
 export const organizes = own => hasRole('ADMIN') || Boolean(own?.office)
 
 /**
- * Joins a club, or asks for it.
+ * Joins a club, or asks to join. Returns a message about the result.
  *
  * @param {Club} club
  * @param {string} [message]
  */
-async function join ({ id, name }, message) {
+export async function join ({ id, name }, message) {
   const params = { path: { clubId: id } }
   const { club } = await call(client.PUT('/me/clubs/{clubId}', { params, body: { ...message && { message } } }))
   return club.state === 'member'
     ? `Welcome to “${name}”.`
     : `You have asked to join “${name}”. ${EMAILS ? 'An email' : 'This page'} will tell you the decision.`
 }
-
-/**
- * Joins a club for a visitor who pressed the button before they signed in. Returns the message of the result.
- *
- * @param {Club} club
- */
-export const joinAfterSignIn = club => join(club)
 
 /**
  * The state of the user in a club, with the buttons that change it.

@@ -1,12 +1,9 @@
 import { endOf, withDetails } from '../../agenda/details.ts'
-import { isOfferValid, managesClub, officeOf } from '../../clubs/members.ts'
+import { managesClub, offerColumns, officeOf } from '../../clubs/members.ts'
 import { untrimmedName } from '../../database/columns.ts'
 import { paragraphsOf } from '../../values/formats.ts'
-import { type Context, formatTime, formatTimes, sentence } from '../message.ts'
+import { formatTime, formatTimes, linkTo, sentence } from '../message.ts'
 import { notification } from '../notifications.ts'
-
-const linkTo = (path: string, text: string, { config: { FRONTEND_URL: [frontend] } }: Context) =>
-  frontend ? [{ text, href: `${frontend}${path}` }] : []
 
 /** Tells organizers who asks to join their club. Nobody is left if they have decided before. */
 export const clubRequest = notification<{ club: string }>(async ({ userId, data }, context) => {
@@ -87,16 +84,14 @@ export const clubDecision = notification<Decision>(async ({ userId, data: { club
     state: string,
     reason: string | null,
     office: string | null,
-    offered: string,
-    since: string,
+    offered: string | null,
+    offeredUntil: string | null,
     offeredAt: string | null,
-    until: Date,
-    isValid: boolean
+    since: string
   }[]>`
     SELECT
-      clubs.name AS club, state, reason, ${officeOf(sql)} AS office, offered, iso8601(changed_at) AS since,
-      iso8601(offered_at) AS "offeredAt", offered_at + interval '14 days' AS until,
-      ${isOfferValid(sql, sql`now()`)} AS "isValid"
+      clubs.name AS club, state, reason, ${officeOf(sql)} AS office, ${offerColumns(sql, sql`now()`)},
+      iso8601(offered_at) AS "offeredAt", iso8601(changed_at) AS since
     FROM club_members AS members JOIN clubs ON clubs.id = members.club_id JOIN users ON users.id = members.user_id
     WHERE members.user_id = ${userId} AND clubs.id = ${id}
   `
@@ -107,7 +102,7 @@ export const clubDecision = notification<Decision>(async ({ userId, data: { club
     accepted: now.state === 'member' && now.since === at,
     refused: now.state === 'refused' && now.since === at,
     removed: now.state === 'refused' && now.since === at,
-    offered: now.isValid && now.offeredAt === at,
+    offered: now.offered !== null && now.offeredAt === at,
     ended: now.state === 'member' && now.office === null,
   }[kind]
   if (!isCurrent) return undefined
@@ -132,7 +127,7 @@ export const clubDecision = notification<Decision>(async ({ userId, data: { club
           ? sentence`You are asked to become the head of ${club}.`
           : sentence`You are asked to become a deputy of ${club}, who organizes it together with others.`,
         'If you accept, your name, picture and email address become public as an organizer.',
-        `You can answer until ${formatTime(now.until, config)}.`,
+        `You can answer until ${formatTime(new Date(now.offeredUntil!), config)}.`,
         ...linkTo('/me', 'Accept or decline', context),
       ],
     }

@@ -2,7 +2,7 @@ import { type CalendarEvent, isOver } from '../../agenda/icalendar.ts'
 import { untrimmedName } from '../../database/columns.ts'
 import { paragraphsOf } from '../../values/formats.ts'
 import {
-  announcedOf, calendarOf, describeSeat, type EmailedEvent, findAnnounced, findEventOf, type KnownEvent, linkTo,
+  announcedOf, calendarOf, describeSeat, type EmailedEvent, findAnnounced, findEventOf, type KnownEvent, linkToEvent,
   whereToGo,
 } from '../events.ts'
 import { type ClaimedEmail, type Context, formatTime, formatTimes, type Paragraph, sentence } from '../message.ts'
@@ -13,13 +13,12 @@ export const registration = notification<{ event: string }>(async (email, contex
   const { userId, data, key } = email
   const event = await findEventOf(context, userId, data.event)
   if (!event || isOver(event) || event.seat.state === 'declined') return undefined
-  if (key === event.placeInLine) {
-    // The person came back. The confirmation of the registration may have been sent in the meantime.
-    const told = await findAnnounced(context, email, event.id)
-    if (told?.seat?.state === event.seat.state && isUnchangedSince(event, told)) return undefined
   // Somebody who was taken off the list and registered again has a confirmation of the new registration. Version 1.0.0
   // writes the id of the event as the key.
-  } else if (key !== event.registrationId && key !== event.id) return undefined
+  if (![event.placeInLine, event.registrationId, event.id].includes(key)) return undefined
+  // The person came back. The confirmation of the registration may have been sent in the meantime.
+  const told = key === event.placeInLine ? await findAnnounced(context, email, event.id) : undefined
+  if (told?.seat?.state === event.seat.state && isUnchangedSince(event, told)) return undefined
   const reminder = await findReminder(context, userId, event.date)
   return {
     subject: event.isWaiting ? `You are waiting for a seat: ${event.title}` : `You are registered: ${event.title}`,
@@ -29,7 +28,7 @@ export const registration = notification<{ event: string }>(async (email, contex
       ...whereToGo(event),
       ...reminder ? [`You will be reminded on ${formatTime(reminder, context.config)}.`] : [],
       'Open the attached file to add the event to your calendar.',
-      ...linkTo(event, context),
+      ...linkToEvent(event, context),
     ],
     calendar: calendarOf(event, 'PUBLISH', context),
     announced: announcedOf(event),
@@ -52,7 +51,7 @@ export const seat = notification<{ event: string }>(async (email, context) => {
       ...whereToGo(event),
       'If you cannot come, please say so on the page of the event. The next person in line gets your seat.',
       'Open the attached file to add the event to your calendar.',
-      ...linkTo(event, context),
+      ...linkToEvent(event, context),
     ],
     calendar: calendarOf(event, 'PUBLISH', context),
     announced: announcedOf(event),
@@ -154,7 +153,7 @@ export const eventChanged = notification<Change>(async (email, context) => {
       ...event.date === known.date ? [`Date: ${formatTimes(event, config)}.`] : [],
       ...corrects ? factsOf(event, known) : [],
       ...declined ? [] : ['If the event is in your calendar, open the attached file to update it.'],
-      ...linkTo(event, context),
+      ...linkToEvent(event, context),
     ],
     ...!declined && { calendar: calendarOf(event, 'PUBLISH', context) },
     announced: announcedOf(event),
@@ -237,7 +236,7 @@ export const eventReminder = notification<{ event: string, date: string }>(async
       opening(event, context),
       ...describeSeat(event),
       ...whereToGo(event),
-      ...linkTo(event, context),
+      ...linkToEvent(event, context),
     ],
     announced: announcedOf(event),
   }
@@ -278,7 +277,7 @@ export const eventMessage = notification<{ message: string }>(async ({ data }, c
     paragraphs: [
       sentence`${name ?? 'An organizer'} sent this message to everyone registered for “${title}”:`,
       ...paragraphsOf(text),
-      ...eventId ? linkTo({ id: eventId }, context) : [],
+      ...eventId ? linkToEvent({ id: eventId }, context) : [],
     ],
     ...name !== null && email !== null && { replyTo: { name, address: email } },
   }

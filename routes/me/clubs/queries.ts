@@ -2,13 +2,14 @@ import type { Static } from '@sinclair/typebox'
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
-import { isOrganizer, joiningOf, offerColumns, officeOf } from '../../../lib/clubs/members.ts'
+import { isOrganizer, joiningOf, MOST_CLUBS, offerColumns, officeOf } from '../../../lib/clubs/members.ts'
 import { endOffice, findMembership, giveOffice, lockOffices, withdrawOffer } from '../../../lib/clubs/offices.ts'
 import type { Sql } from '../../../lib/database/client.ts'
 import { REQUESTS } from '../../../lib/email/batches.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import type { Role } from '../../../lib/values/roles.ts'
+import { findOwnRole } from '../queries.ts'
 import {
   CLOSED, ELSEWHERE, type join, type list, NO_OFFER, OFFER_ENDED, REFUSED, TOO_MANY,
 } from './schemas.ts'
@@ -42,9 +43,6 @@ async function readMembership (sql: Sql, transaction: TransactionSql, userId: st
   `
   return membership
 }
-
-/** The most clubs of a person. */
-const MOST_CLUBS = 50
 
 /** For how many days a refusal holds. */
 const REFUSAL_DAYS = 7
@@ -133,7 +131,7 @@ const deleteOldRefusals = (sql: TransactionSql) => sql`
 export function leaveClub (sql: Sql, userId: string, clubId: string): Promise<Role | undefined> {
   return sql.begin(async transaction => {
     await lockOffices(transaction, clubId, userId)
-    await assertUser(transaction, userId)
+    const role = await findOwnRole(transaction, userId)
     const before = await findMembership(transaction, userId, clubId)
     if (before?.state !== 'member' && before?.state !== 'requested') {
       throw new HttpError(404, 'You are not in this club')
@@ -145,7 +143,8 @@ export function leaveClub (sql: Sql, userId: string, clubId: string): Promise<Ro
       WHERE user_id = ${userId} AND club_id = ${clubId} AND state = 'requested' AND refused_at IS NOT NULL
     `
     await transaction`DELETE FROM club_members WHERE user_id = ${userId} AND club_id = ${clubId} AND state <> 'refused'`
-    return newRole(transaction, userId, before)
+    const after = await findOwnRole(transaction, userId)
+    return after === role ? undefined : after
   })
 }
 
@@ -158,7 +157,7 @@ export function answerOffer (
 ) {
   return sql.begin(async transaction => {
     await lockOffices(transaction, clubId, userId)
-    await assertUser(transaction, userId)
+    const former = await findOwnRole(transaction, userId)
     const before = await findMembership(transaction, userId, clubId)
     if (!before?.offered) throw new HttpError(404, NO_OFFER)
     if (accept) {
@@ -167,20 +166,7 @@ export function answerOffer (
       await giveOffice(transaction, userId, clubId, before.offered)
     }
     await withdrawOffer(transaction, userId, clubId)
-    const changed = await newRole(transaction, userId, before)
-    return {
-      club: await readMembership(sql, transaction, userId, clubId), role: changed ?? before.role, isNewRole: !!changed,
-    }
+    const role = await findOwnRole(transaction, userId)
+    return { club: await readMembership(sql, transaction, userId, clubId), role, isNewRole: role !== former }
   })
-}
-
-async function assertUser (sql: TransactionSql, userId: string) {
-  const { count } = await sql`SELECT FROM users WHERE id = ${userId}`
-  if (count === 0) throw new HttpError(401, 'Unauthorized')
-}
-
-/** Returns the role of a user if it changed. */
-async function newRole (sql: TransactionSql, userId: string, before: { role: Role }) {
-  const [{ role }] = await sql<[{ role: Role }]>`SELECT role FROM users WHERE id = ${userId}`
-  return role === before.role ? undefined : role
 }

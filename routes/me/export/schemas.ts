@@ -88,9 +88,8 @@ export const exportData = {
   summary: 'Export your personal data',
   description: 'Returns your account without the password hash, your blog posts in every status, your event ' +
     'registrations, your clubs, the mentors you like, the creation date of your calendar link, the recent emails to ' +
-    'you, your ' +
-    'email preferences (`null` if you never changed them), the messages you sent to event participants, the pictures ' +
-    'you uploaded (see `GET /pictures/:id`), and the time your tokens were last revoked.',
+    'you, your email preferences (`null` if you never changed them), the messages you sent to event participants, ' +
+    'the pictures you uploaded (see `GET /pictures/:id`), and the time your tokens were last revoked.',
   response: {
     200: ResponseObject({
       account: Account,

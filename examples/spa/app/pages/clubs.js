@@ -2,7 +2,7 @@ import { call, client } from '../api.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import { follow, isSame } from '../live.js'
-import { joinAfterSignIn, membershipPart, organizes, ownClubs } from '../membership.js'
+import { join, membershipPart, organizes, ownClubs } from '../membership.js'
 import {
   actionButton, count, cover, eventLine, heading, inColour, lead, nameOf, nothing, notify, openDialog, portrait,
   wordsOf,
@@ -110,8 +110,8 @@ export async function clubPage ({ parts: [id = ''], query }) {
 async function joinFor (id) {
   try {
     const { club } = await call(client.GET('/club-pages/{id}', { params: { path: { id } } }))
-    // Whoever has to ask may want to write a message first.
-    if (club.joining === 'open') notify(await joinAfterSignIn(club))
+    // In other clubs, the person can write a message before they ask.
+    if (club.joining === 'open') notify(await join(club))
     return null
   } catch (error) {
     return wordsOf(error)
