@@ -334,8 +334,8 @@ class DataDirectory {
       const [lock] = await sql`SELECT pg_try_advisory_lock(${IN_USE}) AS alone`
       if (lock?.alone) await this.#run('pg_ctl', 'stop', '--pgdata', this.path, '--mode', 'fast', '--wait')
     } catch (error) {
-      // The server may already have stopped.
-      if (await this.#port()) throw error
+      // A process that releases it at the same time may be stopping the server, or has stopped it.
+      if (!STOPPING.test((error as { code?: string }).code ?? '') && await this.#port()) throw error
     } finally {
       await sql.end({ timeout: 0 })
     }
@@ -374,6 +374,9 @@ class DataDirectory {
     return runAs(this.#options.account, this.#options.binaries[program], args, this.#home)
   }
 }
+
+/** Codes of errors from a server that stops: of PostgreSQL, of postgres.js, and of the operating system. */
+const STOPPING = /^(57P0[13]|CONNECTION_|ECONN)/
 
 /** Returns the last line of output of a failed program. */
 function lastLine (error: unknown) {
