@@ -64,20 +64,23 @@ BEGIN
     END IF;
     DELETE FROM club_members WHERE user_id = NEW.id AND club_id = OLD.club_id;
   END IF;
-  IF NEW.club_id IS NOT NULL THEN
-    INSERT INTO club_members AS known (user_id, club_id, state) VALUES (NEW.id, NEW.club_id, 'member')
-    ON CONFLICT (user_id, club_id) DO UPDATE SET
-      state = 'member', message = NULL, reason = NULL, changed_at = excluded.changed_at, refused_at = NULL
-    WHERE known.state <> 'member';
-  END IF;
+  INSERT INTO club_members AS known (user_id, club_id, state)
+  SELECT id, club_id, 'member' FROM users WHERE id = NEW.id AND club_id IS NOT NULL
+  ON CONFLICT (user_id, club_id) DO UPDATE SET
+    state = 'member', message = NULL, reason = NULL, changed_at = excluded.changed_at, refused_at = NULL
+  WHERE known.state <> 'member';
   RETURN NULL;
 END
 $$;
 
-CREATE TRIGGER follow_club AFTER INSERT OR UPDATE OF club_id ON users FOR EACH ROW EXECUTE FUNCTION follow_club();
+CREATE TRIGGER follow_club AFTER UPDATE OF club_id ON users FOR EACH ROW EXECUTE FUNCTION follow_club();
+-- At the commit, because a restore of the data alone inserts the users first, and then their memberships.
+CREATE CONSTRAINT TRIGGER follow_first_club AFTER INSERT ON users DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW WHEN (NEW.club_id IS NOT NULL) EXECUTE FUNCTION follow_club();
 
 -- Down Migration
 
+DROP TRIGGER follow_first_club ON users;
 DROP TRIGGER follow_club ON users;
 DROP FUNCTION follow_club();
 DROP TABLE club_members;
