@@ -77,7 +77,7 @@ walk('A refusal tells its reason, and when to ask again', {}, async (_t, page) =
   await page.getByRole('button', { name: 'Sign out' }).click()
   await notified(page, "You've been signed out.")
   await signIn(page, 'noor', { to: `/clubs/${id}` })
-  await page.getByText('The organizers said no: “The room is full.”. You can ask again on').waitFor()
+  await page.getByText('The organizers said no: “The room is full.” You can ask again on').waitFor()
   await sql`UPDATE club_members SET changed_at = now() - interval '8 days' WHERE state = 'refused'`
   await page.reload()
   await page.getByRole('button', { name: 'Ask to join' }).waitFor()
@@ -114,4 +114,20 @@ walk('An organizer edits the page of the club', {}, async (_t, page) => {
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
   await notified(page, 'The page has been saved.')
   await page.getByText('We build robots that dance.').waitFor()
+})
+
+walk('An admin sees first which clubs need one', {}, async (t, page) => {
+  await sql`UPDATE club_members SET changed_at = now() WHERE state = 'requested'`
+  await sql`UPDATE club_members SET state = 'requested', changed_at = now() - interval '8 days' WHERE state = 'refused'`
+  await signIn(page, 'admin', { to: '/admin/clubs' })
+  const urgent = page.locator('section', { hasText: 'Clubs that need you' })
+  await urgent.getByText('3 requests, the oldest of').waitFor()
+  t.equal(await urgent.getByRole('heading', { level: 3 }).textContent(), name)
+  await page.setViewportSize({ width: 390, height: 844 })
+  t.equal(await fits(page), true, 'nothing is wider than a phone')
+  await urgent.getByRole('link', { name: 'Members' }).click()
+  await entry(page, 'Noor Rahimi').getByRole('button', { name: 'Accept' }).click()
+  await notified(page, 'Noor Rahimi is a member now.')
+  await page.goto(`${origin}/admin/clubs`)
+  await page.getByRole('heading', { name: 'All clubs' }).waitFor()
 })

@@ -75,7 +75,7 @@ export function membershipPart (club, own) {
     const from = new Date(Date.parse(since) + REFUSAL_MS).toISOString()
     const isOpen = Date.parse(from) <= Date.now()
     return [
-      h('span', { class: 'words' }, 'The organizers said no', reason ? `: “${reason}”.` : '.',
+      h('span', { class: 'words' }, 'The organizers said no', reason ? `: “${reason}”` : '.',
         ...isOpen ? [] : [' You can ask again on ', onDate(from), '.']),
       isOpen && joinButton(),
     ]

@@ -1,30 +1,58 @@
 import { call, client } from '../../api.js'
 import { h } from '../../dom.js'
 import { form } from '../../form.js'
-import { count, cover, heading, inColour, lead, nameOf, nothing, notify, openDialog } from '../../parts.js'
+import { count, cover, heading, inColour, lead, nothing, notify, onDate, openDialog } from '../../parts.js'
 import { refresh } from '../../router.js'
 import { adminNav } from '../../shell.js'
+import { section } from '../clubs.js'
 
-/** All clubs. The service cannot change or delete a club. */
+/** After how long an unanswered request needs an admin, in milliseconds. */
+const OLD = 7 * 24 * 60 * 60 * 1000
+
+/** All clubs, first those that need an admin. The service cannot delete a club. */
 export async function clubsAdminPage () {
   const { clubs } = await call(client.GET('/clubs'))
+  const rows = await Promise.all(clubs.map(async ({ id, name, imageUrl, events }) => {
+    const { members, requests: [oldest], requestCount } =
+      await call(client.GET('/club-pages/{id}/members', { params: { path: { id } } }))
+    const head = members.find(({ office }) => office === 'head')
+    const offer = members.find(({ offered }) => offered === 'head')
+    const isOld = oldest !== undefined && Date.now() - new Date(oldest.askedAt).getTime() > OLD
+    const leader = head
+      ? h('span', {}, `led by ${head.name}`)
+      : h('span', { class: 'badge draft' }, offer ? `without a head, ${offer.name} is asked` : 'without a head')
+    return {
+      needsAdmin: isOld || (!head && !offer),
+      row: inColour(name, h('li', {},
+        cover(name, imageUrl),
+        h('div', {},
+          h('h3', { id: `club-${id}` }, h('a', { href: `/clubs/${id}` }, name)),
+          h('p', { class: 'meta' },
+            leader,
+            h('span', {}, count(members.length, 'member')),
+            h('span', {}, count(events.length, 'event')),
+            oldest && h('span', { class: isOld && 'badge draft' },
+              count(requestCount, 'request'), ', the oldest of ', onDate(oldest.askedAt))),
+          h('p', { class: 'actions start' },
+            h('a', { href: `/clubs/${id}/members`, 'aria-describedby': `club-${id}` },
+              head || offer ? 'Members' : 'Offer a member the office of the head'))))),
+    }
+  }))
+  const listOf = (/** @type {boolean} */ needsAdmin) =>
+    h('ul', { class: 'rows' }, ...rows.filter(row => row.needsAdmin === needsAdmin).map(({ row }) => row))
+  const urgent = rows.filter(({ needsAdmin }) => needsAdmin).length
+  const lists = [
+    ...urgent > 0
+      ? [section('Clubs that need you', false,
+          lead('They have no head, or a request has waited for a week.'), listOf(true))]
+      : [],
+    ...urgent < clubs.length ? [section(urgent > 0 ? 'Other clubs' : 'All clubs', false, listOf(false))] : [],
+  ]
   return [
     adminNav(),
     heading('Clubs', lead('Before you create a club, its head needs an account.')),
     h('p', {}, h('button', { type: 'button', class: 'primary', onclick: foundClub }, 'New club')),
-    clubs.length === 0
-      ? nothing('There are no clubs yet.')
-      : h('ul', { class: 'rows' }, ...clubs.map(({ id, name, imageUrl, clubHeadId, members, events }) => {
-        const head = members.find(member => member.id === clubHeadId)
-        return inColour(name, h('li', {},
-          cover(name, imageUrl),
-          h('div', {},
-            h('h2', {}, h('a', { href: `/clubs/${id}` }, name)),
-            h('p', { class: 'meta' },
-              h('span', {}, head ? `led by ${nameOf(head)}` : 'without a head'),
-              h('span', {}, count(members.length, 'member')),
-              h('span', {}, count(events.length, 'event'))))))
-      })),
+    ...clubs.length === 0 ? [nothing('There are no clubs yet.')] : lists,
   ]
 }
 
