@@ -1,5 +1,5 @@
 // The last released version and this version on one database: side by side, forward, back and forward again. Everything
-// that a person was promised must hold in both: emails that wait for a mail server, and avatars.
+// that a person was promised must hold in both: emails that wait for a mail server, avatars, and the end of an office.
 import { execFile } from 'node:child_process'
 import { mkdir, rm, symlink } from 'node:fs/promises'
 import { resolve } from 'node:path'
@@ -94,8 +94,9 @@ const upload = async (service: Service, { token }: Member): Promise<string> =>
 const setAvatar = (service: Service, { token }: Member, avatar: string | null) =>
   send(service, 'PUT', '/me/profile', token, { avatar })
 const idOf = (url: string | null) => url && url.split('/pictures/')[1]
-const avatarOf = async (service: Service, { token }: Member) =>
-  idOf((await send(service, 'GET', '/auth/me', token)).user.avatar)
+const userOf = async (service: Service, { token }: Member) =>
+  (await send(service, 'GET', '/auth/me', token)).user
+const avatarOf = async (service: Service, member: Member) => idOf((await userOf(service, member)).avatar)
 
 /** Lets everything be due that waits. */
 async function skipWaiting () {
@@ -131,7 +132,9 @@ t.test('Two versions keep every promise on one database', async t => {
     (await send(old, 'POST', '/auth/login', undefined, { email, password: PASSWORD })).token
   const admin = await signIn(ADMIN.ADMIN_EMAIL)
   const head = await signUp(old, 'head')
-  await send(old, 'POST', '/clubs', admin, { name: 'Chess', description: 'A club', clubHeadEmail: head.email })
+  const { club } = await send(old, 'POST', '/clubs', admin, {
+    name: 'Chess', description: 'A club', clubHeadEmail: head.email,
+  })
   head.token = await signIn(head.email)
   const addEvent = async (service: Service, title: string): Promise<string> => {
     const imageUrl = 'https://example.org/a.png'
@@ -188,6 +191,27 @@ t.test('Two versions keep every promise on one database', async t => {
     await set(old, dan!, null)
     await assertAvatars(t, old, current)
 
+    // An office of this version has its rights in 1.0.0, and ends there as well.
+    await send(current, 'PUT', `/me/clubs/${club.id}`, dan!.token, {})
+    const decide = (member: Member, decision: object) => userOf(old, member).then(({ id }) =>
+      send(current, 'PUT', `/club-pages/${club.id}/members/${id}`, head.token, decision))
+    await decide(dan!, { state: 'member' })
+    await decide(dan!, { office: 'deputy' })
+    const { token } = await send(current, 'PUT', `/me/clubs/${club.id}/office`, dan!.token, { accept: true })
+    await send(old, 'PUT', `/events/${chess}`, token, { title: 'Chess Night' })
+    await decide(dan!, { office: null })
+    for (const service of [old, current]) {
+      await t.rejects(send(service, 'PUT', `/events/${chess}`, token, { title: 'Mine' }), { message: /: 403 / })
+    }
+    t.equal((await userOf(old, dan!)).role, 'STUDENT')
+    // A card of 1.0.0 is a membership in this version, and its end is the end of it.
+    const { id } = await userOf(old, cleo!)
+    const statesOf = async (member: Member): Promise<string[]> =>
+      (await send(current, 'GET', '/me/clubs', member.token)).clubs.map(({ state }: { state: string }) => state)
+    await send(old, 'PUT', `/users/${id}`, admin, { clubId: club.id })
+    t.strictSame(await statesOf(cleo!), ['member'])
+    await send(old, 'PUT', `/users/${id}`, admin, { clubId: null })
+    t.strictSame([await statesOf(cleo!), await statesOf(dan!), await statesOf(head)], [[], ['member'], ['member']])
     await register(old, chess, cleo!)
     await register(current, chess, dan!)
     await rename(current, chess, 'Chess Evening')
@@ -201,6 +225,8 @@ t.test('Two versions keep every promise on one database', async t => {
       ...[bob, cleo, dan].map(member => `${member!.email}: You are registered: Chess Evening`),
       ...[ada, bob].map(member => `${member!.email}: Bring a board`),
       `${bob!.email}: Your blog post has been published: A post`,
+      `${dan!.email}: You are a member of Chess`,
+      `${dan!.email}: You no longer organize Chess`,
     ], [bob, cleo, dan].map(member => `${member!.email}: Changed: Chess Evening`))
     old = await startReleased()
   })
@@ -242,7 +268,7 @@ t.test('Two versions keep every promise on one database', async t => {
     await stop(old)
 
     current = await startCurrent()
-    await assertSent(t, [`${bob!.email}: You have a seat: Tea`])
+    await assertSent(t, [`${bob!.email}: You have a seat: Tea`, `${dan!.email}: Chess: Tea`])
     await sweep(current)
     await assertAvatars(t, current)
     await stop(current)
