@@ -38,8 +38,12 @@ export async function lockOffices (sql: TransactionSql, clubId: string, userId: 
     )
     ORDER BY id FOR NO KEY UPDATE
   `
-  // Also a club that one of them headed before, see `giveOffice`.
-  await sql`SELECT FROM clubs WHERE id = ${clubId} OR club_head_id = ANY (${ids}) ORDER BY id FOR UPDATE`
+  // Also a club that one of them headed before, and the club on a card, see `giveOffice`.
+  await sql`
+    SELECT FROM clubs
+    WHERE id = ${clubId} OR club_head_id = ANY (${ids}) OR id = (SELECT club_id FROM users WHERE id = ${otherId})
+    ORDER BY id FOR UPDATE
+  `
 }
 
 /** Throws a 401 for an unknown user, a 404 for an unknown club, and a 403 if the user does not manage the club. */

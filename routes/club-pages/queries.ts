@@ -62,6 +62,8 @@ export async function changeClub (
   const { name, joining } = changes
   const fields = toColumns(changes, ['name', 'description', 'imageUrl'])
   return sql.begin(async transaction => {
+    // One rename at a time: two of the same name would be a deadlock, and three a 500.
+    if (name !== undefined) await transaction`SELECT pg_advisory_xact_lock(hashtextextended('names of clubs', 0))`
     // Waits for an end of the office that is running.
     await transaction`SELECT FROM users WHERE id = ${userId} FOR SHARE`
     // Waits for people who are joining, see `joinClub`.
@@ -176,9 +178,16 @@ export function changeMember (
     const kind = kindOf(before, after)
     if (kind && actorId !== userId) {
       await transaction`${outbox.enqueue('club-decision', sql`
-        SELECT user_id, NULL AS key, jsonb_build_object('club', club_id, 'kind', ${kind}::text, 'at', at) AS data
+        SELECT
+          user_id,
+          -- An office that is offered and withdrawn again and again is told once a day.
+          CASE ${kind}::text
+            WHEN 'offered' THEN concat_ws(' ', club_id, offered, (offered_at AT TIME ZONE 'UTC')::date)
+          END AS key,
+          jsonb_build_object(
+            'club', club_id, 'kind', ${kind}::text, 'office', offered, 'at', iso8601(changed_at)
+          ) AS data
         FROM club_members
-          CROSS JOIN LATERAL (SELECT iso8601(coalesce(offered_at, changed_at)) AS at) AS decided
         WHERE user_id = ${userId} AND club_id = ${clubId}
       `, actorId)}`
     }
@@ -212,7 +221,7 @@ interface Target extends Membership {
 
 /** Accepts a request, refuses it, or removes a member. A second decision changes nothing. */
 async function changeState (
-  sql: TransactionSql, { userId, clubId, state: before, office, leads }: Target,
+  sql: TransactionSql, { userId, clubId, state: before, office, isOfferValid, leads }: Target,
   { state, reason }: { state: 'member' | 'refused', reason?: string }
 ) {
   if (state === before) return
@@ -226,7 +235,8 @@ async function changeState (
     `
     return
   }
-  if (office && !leads) throw new HttpError(403, NOT_LEADING)
+  // Otherwise a deputy could undo a decision about offices.
+  if ((office || isOfferValid) && !leads) throw new HttpError(403, NOT_LEADING)
   await endOffice(sql, userId, clubId)
   await sql`
     UPDATE club_members SET

@@ -128,8 +128,8 @@ export const changeMember = {
   description: 'The body has either `state` or `office`. `member` accepts a request. `refused` refuses it or removes ' +
     'a member, who can ask again after a week. `deputy` and `head` offer an office, which the member accepts with ' +
     '`PUT /me/clubs/:clubId/office` within 14 days. `office: null` withdraws an offer or ends an office. Only the ' +
-    'head, deputies of a club without a head, and admins may offer offices and remove organizers. A deputy may give ' +
-    'up the own office. The same decision again changes nothing.',
+    'head, deputies of a club without a head, and admins may offer offices, and remove organizers and people with an ' +
+    'offer. A deputy may give up the own office. The same decision again changes nothing.',
   params: Type.Object({ id: IdParam('The id of the club.'), userId: IdParam('The id of the person.') }),
   body: Type.Object({
     state: Type.Optional(Enum(['member', 'refused'], { examples: ['member'] })),

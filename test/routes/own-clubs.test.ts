@@ -135,6 +135,18 @@ t.test('A request waits for an organizer, once per person', async t => {
   t.equal((await club.join(ada)).json().club.state, 'member', 'the club is open now')
 })
 
+t.test('A request keeps its message until there is another, and a member has none', async t => {
+  const club = await clubOf()
+  const ada = await person(app)
+  await club.join(ada, { message: 'I play chess.' })
+  await club.join(ada, { news: false })
+  t.equal((await club.members()).requests[0].message, 'I play chess.')
+  await club.open()
+  await club.join(ada, { message: 'Every day.' })
+  const [row] = await sql`SELECT state, message FROM club_members WHERE user_id = ${ada.id}`
+  t.strictSame({ ...row }, { state: 'member', message: null })
+})
+
 t.test('A person can be in at most 50 clubs', async t => {
   const ada = await person(app)
   await sql`
@@ -408,6 +420,9 @@ t.test('A deputy decides about offices only if the club has no head', async t =>
     [club.head, { office: null }], [club.head, { state: 'refused' }], [club.head, { office: 'deputy' }],
     [club.deputy, { office: 'head' }], [club.deputy, { state: 'refused' }],
   ] as const) assertMessage(t, await club.decide(club.deputy, one, change), 403, NOT_LEADING)
+  await club.decide(club.head, ada, { office: 'deputy' })
+  assertMessage(t, await club.decide(club.deputy, ada, { state: 'refused' }), 403, NOT_LEADING)
+  await club.decide(club.head, ada, { office: null })
   t.equal((await club.decide(bea, bea, { office: null })).statusCode, 200, 'but can resign')
   t.equal((await club.decide(club.head, club.head, { office: 'deputy' })).json().member.office, 'deputy')
   t.equal((await club.members(club.deputy)).leads, true, 'the club has no head')

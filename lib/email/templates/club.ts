@@ -1,5 +1,6 @@
 import { endOf, withDetails } from '../../agenda/details.ts'
 import { managesClub, offerColumns, officeOf } from '../../clubs/members.ts'
+import type { Office } from '../../clubs/offices.ts'
 import { untrimmedName } from '../../database/columns.ts'
 import { paragraphsOf } from '../../values/formats.ts'
 import { formatTime, formatTimes, linkTo, sentence } from '../message.ts'
@@ -72,26 +73,28 @@ export const clubNews = notification<{ club: string, since: string }>(async ({ u
 interface Decision {
   club: string
   kind: 'accepted' | 'refused' | 'removed' | 'offered' | 'ended'
-  /** When the state of the membership began, or when the office was offered. */
+  /** The office that is offered. */
+  office: Office | null
+  /** When the state of the membership began. */
   at: string
 }
 
 /** Tells a person what an organizer has decided about their membership or office. */
-export const clubDecision = notification<Decision>(async ({ userId, data: { club: id, kind, at } }, context) => {
+export const clubDecision = notification<Decision>(async ({ userId, data }, context) => {
+  const { club: id, kind, office, at } = data
   const { sql, config } = context
   const [now] = await sql<{
     club: string,
     state: string,
     reason: string | null,
     office: string | null,
-    offered: string | null,
+    offered: Office | null,
     offeredUntil: string | null,
-    offeredAt: string | null,
     since: string
   }[]>`
     SELECT
       clubs.name AS club, state, reason, ${officeOf(sql)} AS office, ${offerColumns(sql, sql`now()`)},
-      iso8601(offered_at) AS "offeredAt", iso8601(changed_at) AS since
+      iso8601(changed_at) AS since
     FROM club_members AS members JOIN clubs ON clubs.id = members.club_id JOIN users ON users.id = members.user_id
     WHERE members.user_id = ${userId} AND clubs.id = ${id}
   `
@@ -102,7 +105,7 @@ export const clubDecision = notification<Decision>(async ({ userId, data: { club
     accepted: now.state === 'member' && now.since === at,
     refused: now.state === 'refused' && now.since === at,
     removed: now.state === 'refused' && now.since === at,
-    offered: now.offered !== null && now.offeredAt === at,
+    offered: now.offered !== null && now.offered === office,
     ended: now.state === 'member' && now.office === null,
   }[kind]
   if (!isCurrent) return undefined

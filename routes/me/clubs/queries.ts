@@ -87,8 +87,11 @@ export function joinClub (
         -- After a refusal, an organizer decides, even in an open club.
         ON CONFLICT (user_id, club_id) DO UPDATE SET
           state = CASE WHEN known.refused_at IS NULL THEN excluded.state ELSE 'requested' END,
-          message = ${message ?? null},
-          changed_at = CASE WHEN known.state = 'requested' AND ${joining !== 'open'} THEN known.changed_at
+          message = CASE WHEN excluded.state = 'member' AND known.refused_at IS NULL THEN NULL
+            ELSE coalesce(${message ?? null}, known.message) END,
+          changed_at = CASE
+            WHEN known.state = 'requested' AND (known.refused_at IS NOT NULL OR ${joining !== 'open'})
+              THEN known.changed_at
             ELSE excluded.changed_at END
       `
       await deleteOldRefusals(transaction)

@@ -93,7 +93,7 @@ t.test('A person is told about each decision once, with its reason', async t => 
   t.equal((await last())?.subject, undefined, 'a withdrawn offer')
   await decide(ada, { office: 'deputy' })
   await ada.inject('PUT', `/me/clubs/${id}/office`, { accept: true })
-  t.equal(await count(), 4, 'nobody is told what they did')
+  t.equal(await count(), 3, 'the same offer is told once a day, and nobody is told what they did')
   await decide(ada, { office: null })
   t.equal((await last())?.subject, 'You no longer organize Chess Club')
   await decide(ada, { state: 'refused', reason: 'The room is full.' })
