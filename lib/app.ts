@@ -8,7 +8,8 @@ import type { Config } from './config/config.ts'
 import { FORMATS } from './values/formats.ts'
 import { isProxyOf } from './http/client-network.ts'
 import { sendClientError } from './http/client-error.ts'
-import { type Connections, createHttpServer } from './http/server.ts'
+import { Connections } from './http/connections.ts'
+import { createHttpServer } from './http/server.ts'
 import { type Logger, logOptions, logRequests } from './http/logger.ts'
 import { requestIdOf } from './http/trace-context.ts'
 import { toDecodable } from './http/url.ts'
@@ -36,7 +37,7 @@ export function buildApp (
   logger?: Logger,
   { describeOnly = false }: { describeOnly?: boolean } = {}
 ): FastifyInstance {
-  const connections: Connections = new Map()
+  const connections = new Connections()
   const app: FastifyInstance = Fastify({
     ...logger && logOptions(logger),
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),

@@ -51,7 +51,7 @@ export default fp(async app => {
   app.addHook('onRequest', (request, _reply, done) => {
     // Not later, because the body may wait for the check of the token, and some handlers never read it.
     if (request.headers['transfer-encoding'] !== undefined) {
-      closeTinyChunks(request.raw)
+      closeTinyChunks(request.raw, () => app.connections.closeFlood(request.socket))
       joinBody(request, request.raw)
     }
     if (!takesBody(request) || !hasBody(request)) delete request.headers['content-type']
@@ -109,12 +109,12 @@ function joinBody (request: FastifyRequest, payload: Readable) {
  * Closes the connection of a body of very many tiny chunks. Node reads 2 MB of a connection before it turns to other
  * work, and parsing 64 KB of such chunks takes 20 ms: eight clients stopped the event loop for ten seconds.
  */
-function closeTinyChunks (body: IncomingMessage) {
+function closeTinyChunks (body: IncomingMessage, close: () => void) {
   let count = 0
   let bytes = 0
   body.on('data', chunk => {
     bytes += chunk.length
-    if (++count > TINY.count && bytes < TINY.bytes * count) body.destroy()
+    if (++count > TINY.count && bytes < TINY.bytes * count) close()
   })
 }
 

@@ -2,7 +2,7 @@ import { totalmem } from 'node:os'
 import { GCProfiler, getHeapStatistics } from 'node:v8'
 
 import { sumByNetwork } from './fair-queue.ts'
-import type { Connections } from './server.ts'
+import type { Connections } from './connections.ts'
 
 /** What a process uses, in bytes. */
 export interface Usage {

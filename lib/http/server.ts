@@ -1,22 +1,9 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 
 import type { Config } from '../config/config.ts'
 import { sendClientError, trackResponse } from './client-error.ts'
 import { clientNetwork, isProxyOf } from './client-network.ts'
-
-/** A connection of a client. */
-export interface Connection {
-  /** The network of its latest client. Behind a proxy, requests of a connection come from different clients. */
-  network: string
-  /** Responses that are not complete. */
-  readonly responses: Set<ServerResponse>
-  /** Value of `socket.bytesRead` when the connection was last without a request. */
-  bytesRead: number
-}
-
-/** The open connections. Node does not list them. */
-export type Connections = Map<Socket, Connection>
+import type { Connections } from './connections.ts'
 
 /**
  * Interval at which Node closes connections with slow requests, so a request may exceed its timeout by this time. With
@@ -58,6 +45,11 @@ export function createHttpServer (config: Config, connections: Connections, list
     requireHostHeader: false,
   }, (request, response) => {
     const { socket } = request
+    if (socket.destroyed) {
+      // The rest of the bytes that were read at once. Nobody waits for its responses.
+      request.resume()
+      return
+    }
     if (request.rawHeaders.length > 2 * MAX_HEADERS) {
       sendClientError({ code: 'HPE_HEADER_OVERFLOW' }, socket)
       // Otherwise, the chunks of its body stay in a list until the connection has closed.
@@ -74,7 +66,7 @@ export function createHttpServer (config: Config, connections: Connections, list
       if (!server.listening) server.closeIdleConnections()
     })
     if (responses.size > PIPELINED) {
-      socket.destroy()
+      connections.closeFlood(socket)
       request.resume()
     } else {
       listener(request, response)

@@ -4,14 +4,14 @@ import { runInNewContext } from 'node:vm'
 import { setFlagsFromString } from 'node:v8'
 
 import { createMeter, Memory, memoryLimit } from '#lib/http/memory.js'
-import type { Connections } from '#lib/http/server.js'
+import { Connections } from '#lib/http/connections.js'
 import t from '../../suite.ts'
 
 const MB = 2 ** 20
 
 /** A process with 512 MB, whose connections tell how many bytes have arrived and wait. */
 function start () {
-  const connections: Connections = new Map()
+  const connections = new Connections()
   const memory = new Memory(512 * MB, connections)
   const open = (network: string, name: string, requests = 0, ended = 0) => {
     const socket = {

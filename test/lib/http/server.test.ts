@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
+import { Connections } from '#lib/http/connections.js'
 import { createHttpServer } from '#lib/http/server.js'
 import { build, make, testConfig } from '../../helper.ts'
 import { type Network, networks } from '../../network.ts'
@@ -161,7 +162,9 @@ onNetworks('A refused body that never ends is cut', async (t, network) => {
 /** Starts a server that responds when it is told to. */
 async function startTold (t: Test) {
   const begun: [url: string, response: ServerResponse][] = []
-  const server = createHttpServer(testConfig({}), new Map(), ({ url }, response) => { begun.push([url!, response]) })
+  const server = createHttpServer(testConfig({}), new Connections(), ({ url }, response) => {
+    begun.push([url!, response])
+  })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
@@ -191,6 +194,39 @@ t.test('A connection with more than sixteen pipelined requests is closed', async
   socket.resume()
   await closed
   t.equal(begun.length, 16)
+})
+
+t.test('Floods on many connections take turns, and others are served between them', async t => {
+  let begun = 0
+  const turns: number[] = []
+  const server = createHttpServer(testConfig({}), new Connections(), (request, response) => {
+    if (request.url === '/honest') response.end('x')
+    if (begun++ > 0) return
+    setImmediate(() => {
+      turns.push(begun)
+      begun = 0
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const { port } = server.address() as AddressInfo
+  const open = async (localAddress: string) => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress }).on('error', () => {})
+    await once(socket, 'connect')
+    return socket.resume()
+  }
+  const honest = await open('127.0.0.9')
+  t.teardown(() => honest.destroy())
+  for (const networks of [1, 20]) {
+    const sockets = await Promise.all(Array.from({ length: 20 }, (_, n) => open(`127.0.0.${10 + n % networks}`)))
+    const closed = Promise.all(sockets.map(socket => once(socket, 'close')))
+    for (const socket of sockets) socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(900))
+    honest.write('GET /honest HTTP/1.1\r\nHost: a\r\n\r\n')
+    await once(honest, 'data')
+    await closed
+  }
+  t.ok(Math.max(...turns) <= 17, `${turns}`)
 })
 
 t.test('A client that waits for each response is not limited', async t => {
