@@ -1,4 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
+import { Readable } from 'node:stream'
 
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyError } from 'fastify'
@@ -50,6 +51,12 @@ export default fp(async app => {
       // Operations are tried at the service that the page came from, even if PUBLIC_URL is a different one.
       if (url === '/docs/json') return app.sendDescription(reply.request, reply, prefix)
       if (url === '/docs/yaml') return reply.callNotFound()
+    })
+    // The client of a response that waits for another one may leave before Fastify looks at the file.
+    docs.addHook('onSend', async (_request, { raw }, payload) => {
+      if (!(payload instanceof Readable)) return
+      if (raw.destroyed) payload.destroy()
+      else raw.once('close', () => payload.destroy())
     })
     await docs.register(swaggerUi, {
       routePrefix: '/docs',
