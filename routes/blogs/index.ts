@@ -2,13 +2,13 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { FastifyRequest } from 'fastify'
 
 import { audit, changedFields } from '../../lib/http/audit.ts'
-import { attemptOf, readCreated } from '../../lib/database/idempotency.ts'
+import { attemptOf } from '../../lib/database/idempotency.ts'
 import { userIdOf } from '../../lib/accounts/permissions.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { picturesUrl } from '../../lib/pictures/stored.ts'
 import {
-  allBlogsQuery, blogsOfAuthorQuery, bytesOfDrafts, deleteBlog, findBlog, insertBlog, publishedBlogQuery,
-  publishedBlogsQuery, setBlogStatus, sizeOfDraft, updateBlog,
+  allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlog, insertBlog, insertDraft, publishedBlogQuery,
+  publishedBlogsQuery, setBlogStatus, updateBlog,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -54,15 +54,9 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { title, content, imageUrl } = request.body
     const authorId = userIdOf(request, 'Unauthorized')
-    const attempt = attemptOf(request)
-    // A repeated request adds nothing.
-    const isKnown = attempt && await readCreated(app.sql, attempt, async ids => ids)
-    const bytes = sizeOfDraft(title, content, imageUrl)
-    if (!isKnown && await bytesOfDrafts(app.sql, authorId) + bytes > DRAFT_MB_PER_USER * 1_000_000) {
-      throw new HttpError(413, schemas.tooManyDrafts(DRAFT_MB_PER_USER))
-    }
-    const blog = await insertBlog(
-      app.sql, picturesUrl(app.config, request), { title, content, imageUrl, authorId }, attempt
+    const blog = await insertDraft(
+      app.sql, picturesUrl(app.config, request), { title, content, imageUrl, authorId }, attemptOf(request),
+      DRAFT_MB_PER_USER
     )
     reply.code(201)
     return { blog }

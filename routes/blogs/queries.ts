@@ -4,9 +4,11 @@ import type { TransactionSql } from 'postgres'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import { expectOne, type Sql } from '../../lib/database/client.ts'
 import { avatarOf } from '../../lib/database/columns.ts'
-import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
+import { type Attempt, createOnce, insertOnce } from '../../lib/database/idempotency.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
+import { HttpError } from '../../lib/http/errors.ts'
 import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
+import { tooManyDrafts } from './schemas.ts'
 
 type Blog = Static<typeof listMine.response[200]>['blogs'][number]
 type BlogWithAuthor = Static<typeof read.response[200]>['blog']
@@ -93,6 +95,22 @@ export const insertBlog = (sql: Sql, picturesUrl: string | null, blog: NewBlog, 
   insertOnce(sql, attempt,
     sql => insertNewBlog(sql, picturesUrl, blog), (sql, id) => findBlogs(sql, picturesUrl, id))
 
+/**
+ * Adds a draft, and only one if requests have the same key. Rejects with 413 if the posts of the author that are not
+ * published would have more megabytes.
+ */
+export function insertDraft (
+  sql: Sql, picturesUrl: string | null, blog: NewBlog, attempt: Attempt | undefined, megabytes: number
+) {
+  return sql.begin(async transaction => expectOne(await createOnce(transaction, attempt, async () => {
+    // Parallel submissions of an author wait here, so that the next statement counts all posts.
+    await transaction`SELECT FROM users WHERE id = ${blog.authorId} FOR NO KEY UPDATE`
+    const bytes = sizeOfDraft(blog) + await bytesOfDrafts(transaction, blog.authorId)
+    if (bytes > megabytes * 1_000_000) throw new HttpError(413, tooManyDrafts(megabytes))
+    return [await insertNewBlog(transaction, picturesUrl, blog)]
+  }, ([id]) => findBlogs(transaction, picturesUrl, id!)))) as Promise<BlogWithAuthor>
+}
+
 async function insertNewBlog (
   sql: Sql | TransactionSql, picturesUrl: string | null, { title, content, imageUrl, status, authorId }: NewBlog
 ) {
@@ -110,14 +128,11 @@ async function insertNewBlog (
 const POST_BYTES = 4000
 
 /** Returns the bytes that a post counts while it is not published. */
-export const sizeOfDraft = (...texts: (string | undefined)[]) =>
-  texts.reduce((sum, text) => sum + Buffer.byteLength(text ?? ''), POST_BYTES)
+const sizeOfDraft = ({ title, content, imageUrl }: NewBlog) =>
+  [title, content, imageUrl ?? ''].reduce((sum, text) => sum + Buffer.byteLength(text), POST_BYTES)
 
-/**
- * Returns the bytes of an author's posts that are not published. Reads only the lengths of long texts. Parallel
- * submissions may exceed a limit by their own bytes.
- */
-export async function bytesOfDrafts (sql: Sql, authorId: string) {
+/** Returns the bytes of an author's posts that are not published. Reads only the lengths of long texts. */
+async function bytesOfDrafts (sql: TransactionSql, authorId: string) {
   const [{ bytes }] = await sql<[{ bytes: number }]>`
     SELECT coalesce(sum(
       ${POST_BYTES}::integer + octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0)

@@ -51,6 +51,15 @@ t.test('An account has megabytes for posts that are not published', async t => {
   t.equal((await me.inject('POST', '/blogs/submit', { ...BODY, content })).statusCode, 201)
 })
 
+t.test('Submissions at once do not exceed the megabytes of an account', async t => {
+  const small = await build(t, { DATABASE_URL: app.config.DATABASE_URL, DRAFT_MB_PER_USER: '1' })
+  const me = await person(small)
+  const content = 'x'.repeat(490_000)
+  const submit = () => me.inject('POST', '/blogs/submit', { ...BODY, content })
+  const statuses = (await Promise.all(Array.from({ length: 6 }, submit))).map(({ statusCode }) => statusCode)
+  t.strictSame(statuses.sort(), [201, 201, 413, 413, 413, 413])
+})
+
 t.test('POST /blogs/submit stores a draft by the user of the token, for every role', async t => {
   for (const role of ROLES) {
     const me = await person(app, role, { avatar: 'https://example.org/me.png' })
