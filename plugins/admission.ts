@@ -29,8 +29,11 @@ declare module 'fastify' {
      * operation holds no place of the database, because only its statements wait there.
      */
     waitSeconds?: number
-    /** The operation runs a transaction, which holds a connection of its own. */
-    transaction?: true
+    /**
+     * The operation runs a transaction, which holds a connection of its own. A `large` one needs memory for megabytes
+     * of rows, so each network runs one at a time.
+     */
+    transaction?: true | 'large'
     /** `reads`: the handler only reads, and admits each read by itself. Routes with `cache` do so without this. */
     admission?: 'reads'
   }
@@ -108,7 +111,8 @@ export default fp(async app => {
     if (!failure) return
     const admitsItself = cache !== undefined || admission === 'reads' || waitSeconds > 0
     const queue = extraSeconds > 0 ? outside : operations
-    const places = transaction && queue === operations ? PER_CONNECTION : 1
+    const connections = transaction === 'large' ? Math.ceil(DATABASE_POOL_SIZE / 2) : 1
+    const places = transaction && queue === operations ? PER_CONNECTION * connections : 1
     const seconds = DATABASE_TIMEOUT + extraSeconds + waitSeconds
     const { handler } = route
     route.handler = async function (request, reply) {

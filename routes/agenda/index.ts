@@ -52,7 +52,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
   app.post('/:id/copies', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
     schema: schemas.copy,
-    config: { failure: 'Error copying event', transaction: true },
+    config: { failure: 'Error copying event', transaction: 'large' },
   }, async (request, reply) => {
     const { user, params: { id }, body } = request
     const dates = body.dates.map(utc)

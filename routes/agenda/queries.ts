@@ -304,15 +304,23 @@ export function insertCopies (
     }, ids => transaction<{ id: string }[]>`
       SELECT id FROM events WHERE id = ANY (${arrayOf(ids)}::uuid[])
     `)
-    const rows = await transaction<{ event: CopiedEvent }[]>`
-      SELECT row_to_json(event) AS event FROM (
-        SELECT ${agendaColumns(sql)}
+    // Copies of a long text would be 13 MB of rows.
+    const rows = await transaction<{ event: Omit<CopiedEvent, 'description'>, changed: string | null }[]>`
+      SELECT
+        to_jsonb(event) - '{description,position}'::text[] AS event,
+        nullif(description, lag(description) OVER (ORDER BY position)) AS changed
+      FROM (
+        SELECT ${agendaColumns(sql)}, row_number() OVER (ORDER BY events.date, events.id) AS position
         FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} ${withCounts(sql)}
         WHERE events.id = ANY (${arrayOf(created.map(({ id }) => id))}::uuid[])
-        ORDER BY events.date, events.id
       ) AS event
+      ORDER BY position
     `
-    return rows.map(({ event }) => event)
+    let description = ''
+    return rows.map(({ event, changed }) => {
+      description = changed ?? description
+      return { ...event, description }
+    })
   })
 }
 
