@@ -146,7 +146,7 @@ export interface paths {
         get: operations["getAgendaEvent"];
         /**
          * Change an event and its details
-         * @description Changes all given fields or, after an error, none. Club heads may change events of their own club. Admins may change any event. Missing fields stay unchanged, and `null` removes a detail. Who has a seat keeps it if the room becomes smaller. If the room grows, the people who wait the longest get a seat and an email.
+         * @description Changes all given fields or, after an error, none. Club heads may change events of their own club. Admins may change any event. Missing fields stay unchanged, and `null` removes a detail. Who has a seat keeps it if the room becomes smaller. If the room grows, the people who wait the longest get a seat and an email. A draw can be moved until the seats are drawn, and cancelled as long as nobody takes part in it.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -169,11 +169,31 @@ export interface paths {
         put?: never;
         /**
          * Repeat an event
-         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same place and seats, but no registrations. The times when registration opens and closes move along with the date, and stay at the same local time. Without `ends`, the copies last as long as the event. Dates that are past, or at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.
+         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same place and seats, but no registrations. The times when registration opens and closes, and of the draw, move along with the date, and stay at the same local time. A copy whose draw would be past has none. Without `ends`, the copies last as long as the event. Dates that are past, or at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
         post: operations["copyAgendaEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agenda/{id}/draw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the draw of seats of an event
+         * @description Everybody can check a draw: `commitment` is the SHA-256 of `seed` as hexadecimal digits, and public before the draw. `order` is sorted by the SHA-256 of the seed, a space and the id of the registration.
+         */
+        get: operations["getDraw"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -211,7 +231,7 @@ export interface paths {
         };
         /**
          * List who comes to an event
-         * @description People with a seat come first, then those who wait, then those who do not come. `isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.
+         * @description People with a seat come first, then those who wait or take part in a draw, then those who do not come. `isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -1295,7 +1315,7 @@ export interface paths {
         get?: never;
         /**
          * Say whether you come to an event
-         * @description You must be registered. If you do not come, the person who waits the longest gets your seat. If you come after all, you stand at the end of the line.
+         * @description You must be registered. If you do not come, the person who waits the longest gets your seat. If you come after all, you stand at the end of the line, or take part in a draw that waits.
          */
         put: operations["setMySeat"];
         post?: never;
@@ -1744,7 +1764,7 @@ export interface components {
              */
             capacity: number | null;
             /**
-             * @description The number of free seats; `null` for no limit.
+             * @description The number of free seats; `null` for no limit, and until the seats are drawn.
              * @example 3
              */
             seatsLeft: number | null;
@@ -1766,6 +1786,18 @@ export interface components {
              * @example 2030-01-24T12:00:00.000Z
              */
             closesAt: string | null;
+            /**
+             * Format: date-time
+             * @description When the seats are to be drawn; `null` without a draw.
+             * @example 2030-01-24T12:00:00.000Z
+             */
+            drawAt: string | null;
+            /**
+             * Format: date-time
+             * @description When the seats were drawn; `null` until then.
+             * @example 2030-01-24T12:00:00.000Z
+             */
+            drawnAt: string | null;
         };
         AgendaEventChanges: {
             /** @example Chess Night */
@@ -1814,6 +1846,12 @@ export interface components {
              * @example 2030-01-30T12:00:00.000Z
              */
             closesAt?: string | null;
+            /**
+             * Format: date-time
+             * @description When the seats are drawn. It needs a number of seats. It must be in the future, after registration opens, and not after the start of the event.
+             * @example 2030-01-25T12:00:00.000Z
+             */
+            drawAt?: string | null;
         };
         Analytics: {
             totalUsers: components["schemas"]["Count"];
@@ -2144,6 +2182,32 @@ export interface components {
          * @example 2030-01-31T09:30:00.000Z
          */
         DateTime: string;
+        Draw: {
+            drawAt: components["schemas"]["DateTime"];
+            /**
+             * Format: date-time
+             * @description `null` until the seats are drawn.
+             * @example 2030-01-31T09:30:00.000Z
+             */
+            drawnAt: string | null;
+            /**
+             * @description Is the same before and after the draw.
+             * @example 5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9
+             */
+            commitment: string;
+            /**
+             * @description `null` until the seats are drawn.
+             * @example 5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9
+             */
+            seed: string | null;
+            /**
+             * @description The number of seats for the people in `order`, from its front; `null` for no limit.
+             * @example 30
+             */
+            seats: number | null;
+            /** @description The ids of the registrations of all people who took part and come; `null` until the seats are drawn. */
+            order: components["schemas"]["Id"][] | null;
+        };
         EmailChange: {
             /**
              * Format: email
@@ -2365,7 +2429,7 @@ export interface components {
              */
             capacity: number | null;
             /**
-             * @description The number of free seats; `null` for no limit.
+             * @description The number of free seats; `null` for no limit, and until the seats are drawn.
              * @example 3
              */
             seatsLeft: number | null;
@@ -2387,6 +2451,18 @@ export interface components {
              * @example 2030-01-24T12:00:00.000Z
              */
             closesAt: string | null;
+            /**
+             * Format: date-time
+             * @description When the seats are to be drawn; `null` without a draw.
+             * @example 2030-01-24T12:00:00.000Z
+             */
+            drawAt: string | null;
+            /**
+             * Format: date-time
+             * @description When the seats were drawn; `null` until then.
+             * @example 2030-01-24T12:00:00.000Z
+             */
+            drawnAt: string | null;
             /** @example https://meet.example.org/chess */
             onlineUrl: string | null;
         };
@@ -2551,6 +2627,12 @@ export interface components {
              * @example 2030-01-30T12:00:00.000Z
              */
             closesAt?: string | null;
+            /**
+             * Format: date-time
+             * @description When the seats are drawn. It needs a number of seats. It must be in the future, after registration opens, and not after the start of the event.
+             * @example 2030-01-25T12:00:00.000Z
+             */
+            drawAt?: string | null;
         };
         NewBlog: {
             /** @example How to lose at chess */
@@ -2813,10 +2895,10 @@ export interface components {
             registrationId: components["schemas"]["Id"];
             registeredAt: components["schemas"]["DateTime"];
             /**
-             * @description `seated`, `waiting` for a seat, or `declined`: the person does not come.
+             * @description `seated`, `waiting` for a seat, `drawing`: takes part in the draw of seats, or `declined`: the person does not come.
              * @enum {string}
              */
-            state: "seated" | "waiting" | "declined";
+            state: "seated" | "waiting" | "drawing" | "declined";
             /**
              * @description The place among those who wait, from 1; `null` if the person does not wait.
              * @example 3
@@ -2923,10 +3005,10 @@ export interface components {
                 coming: boolean;
                 /**
                  * Format: date-time
-                 * @description When you said that you come, if that was after the registration or seats were limited.
+                 * @description When you last said whether you come; `null` if that is not known.
                  * @example 2030-01-31T09:30:00.000Z
                  */
-                comingSince: string | null;
+                answeredAt: string | null;
                 event: components["schemas"]["EventSummary"];
             }[];
             likes: {
@@ -3125,10 +3207,16 @@ export interface components {
             email: string;
             registeredAt: components["schemas"]["DateTime"];
             /**
-             * @description `seated`, `waiting` for a seat, or `declined`: the person does not come.
+             * Format: date-time
+             * @description When the person last said whether they come; `null` if that is not known.
+             * @example 2030-01-31T09:30:00.000Z
+             */
+            answeredAt: string | null;
+            /**
+             * @description `seated`, `waiting` for a seat, `drawing`: takes part in the draw of seats, or `declined`: the person does not come.
              * @enum {string}
              */
-            state: "seated" | "waiting" | "declined";
+            state: "seated" | "waiting" | "drawing" | "declined";
             /**
              * @description The place among those who wait, from 1; `null` if the person does not wait.
              * @example 3
@@ -4220,6 +4308,18 @@ export interface operations {
             401: components["responses"]["TokenRequired"];
             403: components["responses"]["ForbiddenOrEventNotAllowed"];
             404: components["responses"]["EventNotFound"];
+            /** @description `The seats have been drawn already` or `People take part in the draw, so you can move it, but not cancel it` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "The seats have been drawn already" | "People take part in the draw, so you can move it, but not cancel it";
+                    };
+                };
+            };
             500: components["responses"]["ErrorUpdatingEvent"];
             503: components["responses"]["Overloaded"];
             "4XX": components["responses"]["Error"];
@@ -4276,6 +4376,67 @@ export interface operations {
                     "application/json": {
                         /** @constant */
                         message: "Error copying event";
+                    };
+                };
+            };
+            503: components["responses"]["Overloaded"];
+            "4XX": components["responses"]["Error"];
+        };
+    };
+    getDraw: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` that you stored. Browsers send it automatically. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description The id of the event.
+                 * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
+                 */
+                id: components["parameters"]["TheIdOfTheEvent"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        draw: components["schemas"]["Draw"];
+                    };
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["ValidationError"];
+            /** @description `Event not found` or `There is no draw` */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @enum {string} */
+                        message: "Event not found" | "There is no draw";
+                    };
+                };
+            };
+            /** @description `Error fetching draw` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Error fetching draw";
                     };
                 };
             };

@@ -10,6 +10,7 @@ import t, { type Test } from 'tap'
 import ts from 'typescript'
 import { parse } from 'yaml'
 
+import { drawSeats } from '#lib/agenda/draws.js'
 import { loadConfig } from '#lib/config/config.js'
 import { blocksOf, commandsOf, DOCUMENTS, isSettings, RUN_BY, SHELL } from './documents.ts'
 import { build, insert, MAIL, person } from './helper.ts'
@@ -114,6 +115,51 @@ t.test('Statements of SQL run', async t => {
       await sql.unsafe(text)
       throw new Error('Everything worked')
     }), { message: 'Everything worked' }, document)
+  }
+})
+
+// docs/api/agenda.md promises that everybody can check a draw, in any language.
+t.test('The script in Python checks draws from their public response only', async t => {
+  if (!await isInstalled('python3')) return t.pass('skipped: it needs python3', { skip: true })
+  const [script, ...others] = inLanguage('python')
+  t.strictSame(others, [])
+  const app = await build(t)
+  await app.listen({ port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  const people = await Promise.all(Array.from({ length: 9 }, () => person(app)))
+  const admin = await person(app, 'ADMIN')
+  const [club, date] = [await insert(app, 'clubs'), new Date('2999-01-01')]
+  /** Runs the script. Returns the lines of its output or error. */
+  const check = async (id: string, commitment: string) => {
+    const url = `http://127.0.0.1:${port}/agenda/${id}/draw`
+    const env = { ...process.env, NO_PROXY: '*' }
+    const { stdout } = await exec('python3', ['-c', script!.text, url, commitment], { env })
+      .catch(({ stderr }: { stderr: string }) => ({ stdout: stderr }))
+    return stdout.trim().split('\n')
+  }
+  for (let n = 0; n < 50; n++) {
+    const id = await insert(app, 'events', { date, club_id: club })
+    await admin.inject('PUT', `/agenda/${id}`, { capacity: 1 + n % 10, drawAt: '2998-01-01T00:00:00Z' })
+    for (const who of people) await who.inject('POST', `/events/${id}/register`)
+    const draw = async () => (await app.inject(`/agenda/${id}/draw`)).json().draw
+    const { commitment } = await draw()
+    if (n === 0) t.strictSame(await check(id, commitment), ['The seats have not been drawn yet.'])
+    await app.sql`UPDATE event_details SET draw_at = now() WHERE event_id = ${id}`
+    await drawSeats(app.sql, id, async () => {})
+    const { order } = await draw()
+    const { seats } = (await admin.inject('GET', `/agenda/${id}/seats`)).json()
+    const expected = seats.map(({ registrationId, state }: Record<string, string>, place: number) =>
+      `${place + 1} ${registrationId} ${state === 'seated' ? 'has a seat' : 'waits'}`)
+    t.strictSame(await check(id, commitment), expected)
+    if (n > 0) continue
+    t.strictSame(await check(id, '0'.repeat(64)), ['The commitment is not the one that you noted.'])
+    await app.sql`
+      UPDATE event_answers SET since = drawn_at - interval '1 microsecond' FROM event_details
+      WHERE registration_id = ${order[0]} AND event_details.event_id = ${id}
+    `
+    t.strictSame(await check(id, commitment), ['The order is not the order of the lots.'])
+    await app.sql`UPDATE event_details SET draw_seed = repeat('0', 64) WHERE event_id = ${id}`
+    t.strictSame(await check(id, commitment), ['The commitment is not the one that you noted.'])
   }
 })
 

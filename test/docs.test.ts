@@ -125,7 +125,7 @@ function rowsOf (text: string) {
 interface Described { description?: string }
 
 /** Languages whose samples test/docs.system.ts checks in all documents. */
-const LANGUAGES = ['csv', 'haproxy', 'html', 'js', 'json', 'sql', 'ts', 'yaml']
+const LANGUAGES = ['csv', 'haproxy', 'html', 'js', 'json', 'python', 'sql', 'ts', 'yaml']
 
 /** Tells whether a block shows no command, or a test runs or checks it. */
 function isTested (block: Block) {

@@ -84,6 +84,15 @@ const mentor = async ({ app, club }: World) => ({ id: await insert(app, 'mentors
 const testimonial = async ({ app }: World) => ({ id: await insert(app, 'testimonials') })
 const event = async ({ app, club }: World) =>
   ({ id: await insert(app, 'events', { date: new Date('2030-01-01'), club_id: club }) })
+/** An event whose seats will be drawn. */
+const withDraw = async (world: World) => {
+  const { id } = await event(world)
+  await world.app.sql`
+    INSERT INTO event_details (event_id, capacity, draw_at, draw_from, draw_seed)
+    VALUES (${id}, 1, '2029-12-31', now(), repeat('0', 64))
+  `
+  return { id }
+}
 /** An event that the student has registered for. */
 const registered = async (world: World) => {
   const { id } = await event(world)
@@ -142,6 +151,7 @@ const DETAIL_FIELDS = {
   capacity: rules.nullable(rules.integer(1, 1_000_000)),
   opensAt: rules.opens,
   closesAt: rules.closes,
+  drawAt: rules.draws,
 }
 /** The first value of each field. */
 const valid = <T extends Record<string, Rule>>(fields: T) =>
@@ -529,6 +539,14 @@ export const OPERATIONS: Record<string, Operation> = {
     fields: { dates: rules.dates, ends: rules.ends },
     required: ['dates'],
     ownClub: 'Not allowed to modify this event',
+    unknown: 'Event not found',
+  },
+  'GET /agenda/:id/draw': {
+    access: 'anyone',
+    failure: 'Error fetching draw',
+    cache: 'public',
+    cacheControl: 'no-cache',
+    given: withDraw,
     unknown: 'Event not found',
   },
   'GET /agenda/:id/seats': {

@@ -115,6 +115,9 @@ export const endAfter2030: Rule = {
 export const opens: Rule = nullable({ ...dateTime, takes: ['2029-12-01T10:00:00.000Z'] })
 export const closes: Rule = nullable({ ...dateTime, takes: ['2999-12-30T10:00:00.000Z'] })
 
+/** When the seats are drawn. Its other values have tests of their own, because it needs a number of seats. */
+export const draws: Rule = nullable({ ...dateTime, takes: [] })
+
 /** The end of an event with the date above. */
 export const endAfterDate: Rule = {
   takes: ['2031-02-03T00:00:00.001Z', ...endAfter2030.takes.slice(1)],

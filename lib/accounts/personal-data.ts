@@ -1,7 +1,7 @@
 import type { Sql } from 'postgres'
 
 import { type ReadBatch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
-import { comes } from '../agenda/seats.ts'
+import { answeredAt, comes, withAnswers } from '../agenda/seats.ts'
 import { officeOf } from '../clubs/members.ts'
 import { avatarOf } from '../database/columns.ts'
 import { preferences } from '../email/notifications.ts'
@@ -105,13 +105,15 @@ const blogsOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & 
 const registrationsOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
   SELECT
     time, id, json_build_object(
-      'id', id, 'registeredAt', time, 'coming', coming, 'comingSince', iso8601(since), 'event', ${eventOf(sql)}
+      'id', id, 'registeredAt', time, 'coming', coming, 'answeredAt', iso8601(answered), 'event', ${eventOf(sql)}
     )::text AS item
   FROM (${nextRows(sql, last, sql`
     SELECT
-      registered_at AS at, registrations.id, event_id, title, date, octet_length(title) AS size,
-      ${comes(sql)} AS coming, (SELECT since FROM event_answers WHERE registration_id = registrations.id) AS since
-    FROM event_registrations AS registrations JOIN events ON events.id = event_id
+      registered_at AS at, registrations.id, registrations.event_id, title, date, octet_length(title) AS size,
+      ${comes(sql)} AS coming, ${answeredAt(sql)} AS answered
+    FROM event_registrations AS registrations
+      JOIN events ON events.id = registrations.event_id
+      ${withAnswers(sql)}
     WHERE user_id = ${userId}
   `)}) AS registrations
   ORDER BY at DESC, id

@@ -21,6 +21,9 @@ export const runsUntil = (sql: Sql | TransactionSql, date = sql`events.date`) =>
   coalesce(${endOf(sql, date)}, ${date} + ${DURATION}::interval)
 `
 
+/** SQL: the place in line from which people take part in a draw that waits; null without one. Needs `event_details`. */
+export const drawsFrom = (sql: Sql | TransactionSql) => sql`CASE WHEN drawn_at IS NULL THEN draw_from END`
+
 /** SQL query: the number of people who registered for an event, and of those who come. */
 const countsOf = (sql: Sql) => sql`
   SELECT registered, registered - declined AS coming
@@ -45,16 +48,34 @@ const cameAfter = (sql: Sql) => sql`
   )
 `
 
+/**
+ * SQL query: the number of people who wait although they do not take part in the draw that waits, because they came
+ * before it was set. Needs `withDetails`.
+ */
+const waitingBefore = (sql: Sql) => sql`
+  (
+    SELECT greatest(least(count(*) - capacity, count(*) FILTER (WHERE (since <= seated_until) IS NOT TRUE)), 0) FROM (
+      SELECT CASE WHEN answers.registration_id IS NULL THEN registered_at ELSE answers.since END AS since
+      FROM event_registrations AS registrations LEFT JOIN event_answers AS answers
+        ON answers.registration_id = registrations.id AND answers.event_id = registrations.event_id
+      WHERE registrations.event_id = events.id AND registered_at < draw_from
+    ) AS line
+    WHERE since < draw_from
+  )
+`
+
 /** An event with its club and the public details. Needs `clubs`, `withDetails` and `withCounts`. */
 export const agendaColumns = (sql: Sql) => sql`
   ${eventColumns(sql)}, registered AS "registrationCount", coming AS "comingCount",
   iso8601(${endOf(sql)}) AS "endsAt", place, online_url IS NOT NULL AS "hasOnlineUrl", capacity,
-  CASE WHEN capacity IS NOT NULL THEN greatest(capacity - coming, 0) END AS "seatsLeft",
+  CASE WHEN capacity IS NOT NULL AND ${drawsFrom(sql)} IS NULL THEN greatest(capacity - coming, 0) END AS "seatsLeft",
   CASE
     WHEN capacity IS NULL OR coming <= capacity THEN 0
+    WHEN ${drawsFrom(sql)} IS NOT NULL THEN ${waitingBefore(sql)}
     WHEN seated_until IS NULL THEN coming - capacity
     ELSE least(coming - capacity, ${cameAfter(sql)})
-  END AS "waitingCount", iso8601(opens_at) AS "opensAt", iso8601(closes_at) AS "closesAt"
+  END AS "waitingCount", iso8601(opens_at) AS "opensAt", iso8601(closes_at) AS "closesAt",
+  iso8601(draw_at) AS "drawAt", iso8601(drawn_at) AS "drawnAt"
 `
 
 /** An event with its club for calendars, see icalendar.ts. Needs `clubs` and `withDetails`. */
@@ -68,7 +89,8 @@ export const calendarColumns = (sql: Sql, updatedAt = sql`events.updated_at`) =>
 export const knownEvent = (sql: Sql) => sql`
   jsonb_build_object(
     'title', events.title, 'date', iso8601(events.date), 'clubId', events.club_id, 'club', clubs.name,
-    'endsAt', iso8601(${endOf(sql)}), 'place', place, 'onlineUrl', online_url
+    'endsAt', iso8601(${endOf(sql)}), 'place', place, 'onlineUrl', online_url,
+    'drawAt', CASE WHEN drawn_at IS NULL THEN iso8601(draw_at) END
   )
 `
 

@@ -18,8 +18,8 @@ export interface CalendarEvent {
   place?: string | null
   /** Where the event is online. Only for people with a seat. */
   onlineUrl?: string | null
-  /** Whether the owner of the calendar waits for a seat. */
-  isWaiting?: boolean
+  /** Whether the owner of the calendar waits for a seat, or for a draw. */
+  isTentative?: boolean
 }
 
 /** Whether a calendar adds or removes an event. */
@@ -48,7 +48,7 @@ export const calendar = (properties: Property[], components: Component[] = []): 
  */
 export const calendarEvent = (
   event: CalendarEvent, pages: string | undefined,
-  { stamp = event.updatedAt, status = event.isWaiting ? 'TENTATIVE' : undefined }: {
+  { stamp = event.updatedAt, status = event.isTentative ? 'TENTATIVE' : undefined }: {
     stamp?: string, status?: string
   } = {}
 ): Component => ['vevent', present([
@@ -86,7 +86,7 @@ function endOf ({ date, endsAt }: CalendarEvent): Property {
 
 /** Creates a calendar for an email (RFC 5546) that adds, changes or removes an event in the reader's calendar. */
 export function writeInvitation (event: CalendarEvent, method: CalendarMethod, pages: string | undefined) {
-  const status = method === 'CANCEL' ? 'CANCELLED' : event.isWaiting ? 'TENTATIVE' : 'CONFIRMED'
+  const status = method === 'CANCEL' ? 'CANCELLED' : event.isTentative ? 'TENTATIVE' : 'CONFIRMED'
   const entry = calendarEvent(event, pages, { stamp: new Date().toISOString(), status })
   return `${writeComponent(calendar([['method', {}, 'text', method]], [entry]))}\r\n`
 }

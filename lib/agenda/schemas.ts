@@ -21,16 +21,21 @@ export const agendaFields = {
   place: NullableString({ examples: ['Library, room B12'] }),
   hasOnlineUrl: Type.Boolean({ description: 'Whether people with a seat can take part online.' }),
   capacity: NullableCount('The number of seats; `null` for no limit.'),
-  seatsLeft: NullableCount('The number of free seats; `null` for no limit.'),
+  seatsLeft: NullableCount('The number of free seats; `null` for no limit, and until the seats are drawn.'),
   waitingCount: Type.Integer({ description: 'The number of people who wait for a seat.', examples: [0] }),
   opensAt: NullableTime('When registration opens; `null` if it always was.'),
   closesAt: NullableTime('When registration closes; `null` if it never does.'),
+  drawAt: NullableTime('When the seats are to be drawn; `null` without a draw.'),
+  drawnAt: NullableTime('When the seats were drawn; `null` until then.'),
 }
 
 export const AgendaEvent = ResponseObject(agendaFields, { title: 'AgendaEvent' })
 
 /** The fields of a seat. */
 export const SeatFields = {
-  state: Enum(SEAT_STATES, { description: '`seated`, `waiting` for a seat, or `declined`: the person does not come.' }),
+  state: Enum(SEAT_STATES, {
+    description: '`seated`, `waiting` for a seat, `drawing`: takes part in the draw of seats, or `declined`: the ' +
+      'person does not come.',
+  }),
   position: NullableCount('The place among those who wait, from 1; `null` if the person does not wait.'),
 }

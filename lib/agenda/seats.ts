@@ -1,15 +1,16 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
-import { comingCount, runsUntil, withDetails } from './details.ts'
+import { comingCount, drawsFrom, runsUntil, withDetails } from './details.ts'
 
 // A seat is derived and never stored: the people who come to an event stand in line, ordered by the time when they last
 // said so, and the first `capacity` of them have a seat. So nobody is ever promoted, and no promotion can be lost. A
 // smaller room takes no seat away, because everybody up to `seated_until` keeps their seat. Two rules keep a seat that
-// was seen: nobody enters the line before its end (`end_of_line`), and people with a seat are always the first.
+// was seen: nobody enters the line before its end (`end_of_line`), and people with a seat are always the first. A draw
+// gives the people who take part in it new places behind the people who do not, see draws.ts.
 
-/** Whether a registered person has a seat, waits for a seat, or does not come. */
-export const SEAT_STATES = ['seated', 'waiting', 'declined'] as const
+/** Whether a registered person has a seat, waits for a seat, takes part in a draw that waits, or does not come. */
+export const SEAT_STATES = ['seated', 'waiting', 'drawing', 'declined'] as const
 export type SeatState = typeof SEAT_STATES[number]
 
 /** The seat of a person, as `seatOf` selects it. `position` is the place among those who wait, from 1. */
@@ -29,6 +30,15 @@ export const withAnswers = (sql: Sql | TransactionSql) => sql`
     ON answers.registration_id = registrations.id AND answers.event_id = registrations.event_id
 `
 
+/**
+ * SQL: when a person last said whether they come; null if they said to an earlier version that they do not. Needs
+ * `registrations` and `answers`.
+ */
+export const answeredAt = (sql: Sql | TransactionSql) => sql`
+  CASE WHEN answers.registration_id IS NULL THEN registrations.registered_at
+    ELSE coalesce(answers.answered_at, answers.since) END
+`
+
 /** SQL condition: whether the person of a registration comes. */
 export const comes = (sql: Sql | TransactionSql) => sql`
   NOT EXISTS (SELECT FROM event_answers WHERE registration_id = registrations.id AND since IS NULL)
@@ -39,23 +49,30 @@ export const comingTo = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
   ARRAY(SELECT user_id FROM event_registrations AS registrations WHERE event_id = ${eventId} AND ${comes(sql)})
 `
 
+/** SQL: the place in line from which people take part in the draw of an event that waits; null without one. */
+const drawingFrom = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>) => sql`
+  (SELECT ${drawsFrom(sql)} FROM event_details WHERE event_id = ${eventId})
+`
+
 /**
- * SQL query: every registration for an event with its seat. The columns are `id`, `user_id`, `registered_at`, `since`,
- * `state` and `position`.
+ * SQL query: every registration for an event with its seat. The columns are `id`, `user_id`, `registered_at`,
+ * `answered_at`, `since`, `state` and `position`.
  */
 export const seatsOf = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>) => sql`
-  SELECT id, user_id, registered_at, since, state,
+  SELECT id, user_id, registered_at, answered_at, since, state,
     CASE WHEN state = 'waiting' THEN row_number() OVER (PARTITION BY state ORDER BY since, id) END::integer AS position
   FROM (
-    SELECT id, user_id, registered_at, since, CASE
+    SELECT id, user_id, registered_at, answered_at, since, CASE
       WHEN since IS NULL THEN 'declined'
+      WHEN since >= ${drawingFrom(sql, eventId)} THEN 'drawing'
       WHEN row_number() OVER (ORDER BY since, id) > (SELECT capacity FROM event_details WHERE event_id = ${eventId})
         AND (since <= (SELECT seated_until FROM event_details WHERE event_id = ${eventId})) IS NOT TRUE
         THEN 'waiting'
       ELSE 'seated'
     END AS state
     FROM (
-      SELECT registrations.id, user_id, registered_at, ${inLineSince(sql)} AS since
+      SELECT
+        registrations.id, user_id, registered_at, ${answeredAt(sql)} AS answered_at, ${inLineSince(sql)} AS since
       FROM event_registrations AS registrations ${withAnswers(sql)}
       WHERE registrations.event_id = ${eventId}
     ) AS line
@@ -70,10 +87,15 @@ export const firstWaiting = (sql: Sql | TransactionSql, eventId: PendingQuery<Ro
   SELECT since, id FROM (${seatsOf(sql, eventId)}) AS seats WHERE state = 'waiting' ORDER BY since, id LIMIT 1
 `
 
-/** SQL: the state of a registration, from the row of `firstWaiting`. Needs `registrations` and `answers`. */
-export const stateBefore = (sql: Sql, since: PendingQuery<Row[]>, id: PendingQuery<Row[]>) => sql`
+/**
+ * SQL: the state of a registration for an event, from the row of `firstWaiting`. Needs `registrations` and `answers`.
+ */
+export const stateBefore = (
+  sql: Sql, eventId: PendingQuery<Row[]>, since: PendingQuery<Row[]>, id: PendingQuery<Row[]>
+) => sql`
   CASE
     WHEN ${inLineSince(sql)} IS NULL THEN 'declined'
+    WHEN ${inLineSince(sql)} >= ${drawingFrom(sql, eventId)} THEN 'drawing'
     WHEN (${inLineSince(sql)}, registrations.id) >= (${since}, ${id}) THEN 'waiting'
     ELSE 'seated'
   END
@@ -86,6 +108,7 @@ export const stateBefore = (sql: Sql, since: PendingQuery<Row[]>, id: PendingQue
 const seatOf = (sql: Sql) => sql`(
   SELECT CASE
     WHEN ${inLineSince(sql)} IS NULL THEN '{"state": "declined"}'
+    WHEN ${inLineSince(sql)} >= ${drawsFrom(sql)} THEN '{"state": "drawing"}'
     WHEN capacity IS NULL OR ${comingCount(sql)} <= capacity OR ${inLineSince(sql)} <= seated_until
       THEN '{"state": "seated"}'
     ELSE (
@@ -103,9 +126,12 @@ const seatOf = (sql: Sql) => sql`(
  */
 export const withSeat = (sql: Sql) => sql`CROSS JOIN LATERAL (SELECT ${seatOf(sql)} AS seat OFFSET 0) AS own`
 
+/** SQL condition: whether the person in the column `seat` of `withSeat` may get a seat, and has none yet. */
+export const isTentative = (sql: Sql) => sql`seat ->> 'state' IN ('waiting', 'drawing')`
+
 /**
  * SQL: identifies the place of a user in the line of an event; null if the user does not come. A person who comes back
- * gets a new one.
+ * or takes part in a draw gets a new one.
  */
 export const placeInLine = (
   sql: Sql | TransactionSql, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>

@@ -76,9 +76,9 @@ const nextUsers = (sql: Sql | TransactionSql) => sql`unnest(user_ids[next:next +
 
 /**
  * Writes the next emails of due batches: of one batch in each turn, then of the second ones, and so on, until there are
- * enough. Batches that another sender writes at this time are skipped. Each user gets one reminder per event date, and
- * one email per seat. In other batches, users whose email about the same event is still waiting are skipped, because
- * that email will be composed later and include this news.
+ * enough. Batches that another sender writes at this time are skipped. Each user gets one reminder per event date, one
+ * email per seat, and one about the draw of an event. In other batches, users whose email about the same event is still
+ * waiting are skipped, because that email will be composed later and include this news.
  */
 export function writeEmails (sql: Sql) {
   return retryConflict(() => sql.begin(async transaction => {
@@ -113,6 +113,7 @@ export function writeEmails (sql: Sql) {
       await transaction`${enqueueEmails(sql, template, sql`
         SELECT recipient AS user_id, data, caused_by, CASE template
           WHEN 'event-reminder' THEN key
+          WHEN 'draw' THEN key
           WHEN 'seat' THEN ${placeInLine(sql, sql`recipient`, sql`email_batches.event_id`)}
         END AS key
         FROM email_batches CROSS JOIN LATERAL ${nextUsers(sql)} AS recipient
@@ -121,7 +122,8 @@ export function writeEmails (sql: Sql) {
           WHERE user_id = recipient AND status = 'pending' AND attempts = 0
             AND emails.data ->> 'event' = email_batches.key
             -- The confirmation will tell the seat.
-            AND emails.template = CASE email_batches.template WHEN 'seat' THEN 'registration' ELSE ${template} END
+            AND emails.template =
+              CASE WHEN email_batches.template IN ('seat', 'draw') THEN 'registration' ELSE ${template} END
         )
       `, sql`caused_by`)}`
     }

@@ -2,7 +2,7 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import { calendarColumns, withDetails } from '../agenda/details.ts'
 import { type CalendarEvent, type CalendarMethod, writeInvitation } from '../agenda/icalendar.ts'
-import { placeInLine, type Seat, type SeatState, withSeat } from '../agenda/seats.ts'
+import { isTentative, placeInLine, type Seat, type SeatState, withSeat } from '../agenda/seats.ts'
 import type { Sql } from '../database/client.ts'
 import { type ClaimedEmail, type Content, type Context, linkTo, type Paragraph, sentence } from './message.ts'
 
@@ -11,6 +11,8 @@ export interface EmailedEvent extends CalendarEvent {
   registrationId: string
   clubId: string
   seat: Seat
+  /** When the seats are drawn. Only for people who take part in the draw. */
+  drawAt?: string | null
   /** Identifies the place of the user in line; null if the user does not come. */
   placeInLine: string | null
   /** Whether the number of seats is limited. */
@@ -28,6 +30,8 @@ export interface KnownEvent {
   place?: string | null
   /** Missing in emails of versions before 1.1, and in emails to users without a seat. */
   onlineUrl?: string | null
+  /** Missing in emails of versions before 1.1, and in emails to users who do not take part in a draw. */
+  drawAt?: string | null
   seat?: ToldSeat
 }
 
@@ -39,8 +43,8 @@ interface ToldSeat {
 
 /** Picks the fields of an event that an email announces. */
 export const announcedOf = (event: EmailedEvent): KnownEvent => {
-  const { title, date, clubId, club, endsAt, place, onlineUrl, seat: { state }, placeInLine } = event
-  return { title, date, clubId, club, endsAt, place, onlineUrl, seat: { state, placeInLine } }
+  const { title, date, clubId, club, endsAt, place, onlineUrl, drawAt, seat: { state }, placeInLine } = event
+  return { title, date, clubId, club, endsAt, place, onlineUrl, drawAt, seat: { state, placeInLine } }
 }
 
 /**
@@ -51,7 +55,7 @@ export const lastAnnounced = (
   sql: Sql | TransactionSql, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>, but: string | null = null
 ) => sql`
   SELECT data -> 'announced' AS announced FROM emails
-  WHERE user_id = ${userId} AND template IN ('registration', 'seat', 'event-changed', 'event-reminder')
+  WHERE user_id = ${userId} AND template IN ('registration', 'seat', 'draw', 'event-changed', 'event-reminder')
     AND data ->> 'event' = ${eventId}::text
     AND status IN ('pending', 'sent') AND data -> 'announced' IS NOT NULL AND id IS DISTINCT FROM ${but}
   ORDER BY coalesce(data #>> '{announced,at}', iso8601(claimed_at)) DESC LIMIT 1
@@ -72,8 +76,8 @@ export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string
   const [event] = await sql<EmailedEvent[]>`
     SELECT
       ${calendarColumns(sql)}, registrations.id AS "registrationId", events.club_id AS "clubId",
-      capacity IS NOT NULL AS "isLimited", seat, seat ->> 'state' = 'waiting' AS "isWaiting",
-      online_url AS "onlineUrl",
+      capacity IS NOT NULL AS "isLimited", seat, ${isTentative(sql)} AS "isTentative", online_url AS "onlineUrl",
+      iso8601(draw_at) AS "drawAt",
       ${placeInLine(sql, sql`${userId}`, sql`${eventId}`)} AS "placeInLine"
     FROM event_registrations AS registrations
       JOIN events ON events.id = registrations.event_id
@@ -84,6 +88,7 @@ export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string
   `
   // Only people with a seat see the link.
   if (event && event.seat.state !== 'seated') delete event.onlineUrl
+  if (event && event.seat.state !== 'drawing') delete event.drawAt
   return event
 }
 
@@ -116,5 +121,6 @@ export const whereToGo = ({ place, onlineUrl }: Pick<KnownEvent, 'place' | 'onli
 /** Says whether the user has a seat. Nothing if the number of seats is not limited. */
 export function describeSeat ({ isLimited, seat }: EmailedEvent) {
   if (seat.state === 'waiting') return [`You do not have a seat yet: you are ${ordinal(seat.position!)} in line.`]
+  if (seat.state === 'drawing') return ['You take part in the draw of seats.']
   return isLimited ? ['You have a seat.'] : []
 }

@@ -16,6 +16,7 @@ import type { ClaimedEmail, Content, EmailTemplate } from './message.ts'
 export const NOTIFICATIONS = {
   registration: 'registration',
   seat: 'registration',
+  draw: 'registration',
   'seat-removed': 'registration',
   'event-changed': 'eventChanged',
   'event-cancelled': 'eventCancelled',

@@ -1,7 +1,9 @@
 import type { TransactionSql } from 'postgres'
 
 import { runsUntil, withDetails } from '../agenda/details.ts'
+import type { TellDraw } from '../agenda/draws.ts'
 import { comes, type Lines, newSeats, seatsOf } from '../agenda/seats.ts'
+import { arrayOf } from '../database/idempotency.ts'
 import { lastAnnounced } from './events.ts'
 import type { Outbox } from './outbox.ts'
 
@@ -17,6 +19,15 @@ export async function tellSeats (
     SELECT event_id::text AS key, event_id, jsonb_build_object('event', event_id) AS data, user_ids
     FROM (${newSeats(transaction, waiting)}) AS promoted
   `, cause)}`
+}
+
+/** After a draw: enqueues an email to everybody who took part. The draw was due, so nobody causes it. */
+export const tellDraw = (outbox: Pick<Outbox, 'enqueueBatch'>): TellDraw => async (transaction, eventId, userIds) => {
+  await transaction`${outbox.enqueueBatch('draw', transaction`
+    SELECT
+      ${eventId}::text AS key, ${eventId}::uuid AS event_id, jsonb_build_object('event', ${eventId}::text) AS data,
+      ${arrayOf(userIds)}::uuid[] AS user_ids
+  `, null)}`
 }
 
 /**
@@ -40,7 +51,7 @@ export async function tellMissed (
         SELECT user_id FROM (${seatsOf(transaction, transaction`running.id`)}) AS seats
         WHERE state = 'seated' AND EXISTS (
           SELECT FROM (${lastAnnounced(transaction, transaction`seats.user_id`, transaction`running.id`)}) AS last
-          WHERE announced -> 'seat' ->> 'state' = 'waiting'
+          WHERE announced -> 'seat' ->> 'state' IN ('waiting', 'drawing')
         )
         ORDER BY since, seats.id
       ) AS user_ids

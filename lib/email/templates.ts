@@ -5,7 +5,7 @@ import {
 import { blogDecision } from './templates/blog-decision.ts'
 import { clubDecision, clubNews, clubRequest } from './templates/club.ts'
 import {
-  eventCancelled, eventChanged, eventMessage, eventReminder, registration, seat, seatRemoved,
+  draw, eventCancelled, eventChanged, eventMessage, eventReminder, registration, seat, seatRemoved,
 } from './templates/event.ts'
 import type { EmailTemplate } from './message.ts'
 
@@ -16,6 +16,7 @@ export const templates = {
   'club-decision': clubDecision,
   'club-news': clubNews,
   'club-request': clubRequest,
+  draw,
   'email-change': emailChange,
   'email-change-notice': emailChangeNotice,
   'email-changed': emailChanged,
@@ -36,5 +37,5 @@ export type TemplateName = keyof typeof templates
 
 /** Templates of emails that go to many people at once. They wait for MAIL_RATE, and others overtake them. */
 export const BULK = new Set<string>([
-  'club-news', 'club-request', 'event-cancelled', 'event-changed', 'event-message', 'event-reminder', 'seat',
+  'club-news', 'club-request', 'draw', 'event-cancelled', 'event-changed', 'event-message', 'event-reminder', 'seat',
 ])

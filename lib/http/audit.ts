@@ -9,7 +9,7 @@ export type AuditEvent =
   'calendar-created' | 'calendar-deleted' | 'tokens-revoked' | 'event-deleted' | 'mentor-deleted' | 'picture-deleted' |
   'registration-deleted' | 'testimonial-deleted' | 'club-changed' | 'office-changed' | 'password-forgotten' |
   'password-changed' | 'password-refused' | 'email-verified' | 'email-changed' | 'profile-changed' |
-  'notifications-changed' | 'message-sent'
+  'notifications-changed' | 'message-sent' | 'draw-set' | 'seats-drawn'
 
 /**
  * Logs an audit event. `actor` is the user id in the token of the request, `user` the id of the affected account, and

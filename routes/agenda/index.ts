@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
+import type { FastifyRequest } from 'fastify'
 
 import { refuseRegistrations } from '../../lib/accounts/permissions.ts'
 import { attemptOf } from '../../lib/database/idempotency.ts'
@@ -8,7 +9,7 @@ import { audit } from '../../lib/http/audit.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { type MessageRoute, sendMessage } from './messages.ts'
 import {
-  agendaEventQuery, agendaQuery, changeEvent, insertCopies, insertEvent, removeSeat, seatsQuery,
+  agendaEventQuery, agendaQuery, changeEvent, drawQuery, insertCopies, insertEvent, refuseDraw, removeSeat, seatsQuery,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -34,7 +35,9 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.create,
     config: { failure: 'Error creating event', transaction: true },
   }, async (request, reply) => {
-    const event = await insertEvent(app.sql, app.outbox, request.user, request.body, attemptOf(request))
+    const { event, isDrawSet } =
+      await insertEvent(app.sql, app.outbox, request.user, request.body, attemptOf(request))
+    if (isDrawSet) auditDraw(request, event)
     reply.code(201)
     return { event }
   })
@@ -46,7 +49,9 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error updating event', transaction: true },
   }, async request => {
     const { user, params: { id }, body } = request
-    return { event: await changeEvent(app.sql, app.outbox, { user, id, changes: body }) }
+    const { event, isDrawSet } = await changeEvent(app.sql, app.outbox, { user, id, changes: body })
+    if (isDrawSet) auditDraw(request, event)
+    return { event }
   })
 
   app.post('/:id/copies', {
@@ -64,9 +69,20 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
       throw validationError('ends', 'must be after the start of each copy')
     }
     const timeZone = app.config.MAIL_TIME_ZONE
-    const events = await insertCopies(app.sql, app.outbox, { user, id, copies, timeZone, attempt: attemptOf(request) })
+    const { events, isNew } =
+      await insertCopies(app.sql, app.outbox, { user, id, copies, timeZone, attempt: attemptOf(request) })
+    if (isNew) for (const event of events) if (event.drawAt !== null) auditDraw(request, event)
     reply.code(201)
     return { events }
+  })
+
+  app.get('/:id/draw', {
+    schema: schemas.getDraw,
+    config: { failure: 'Error fetching draw', cache: 'public', cacheControl: 'no-cache' },
+  }, async (request, reply) => {
+    const { id } = request.params
+    const isSent = await reply.sendCached(drawQuery, id)
+    if (!isSent) await app.queues.operations.run(request, () => refuseDraw(app.sql, id))
   })
 
   app.get('/:id/seats', {
@@ -99,6 +115,10 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error sending the message', transaction: true },
   }, sendMessage)
 }
+
+/** Logs that a draw was set, moved or cancelled. */
+const auditDraw = (request: FastifyRequest, { id, drawAt }: { id: string, drawAt: string | null }) =>
+  audit(request, 'draw-set', { target: id, drawAt })
 
 /** The list for a query string. */
 function list ({ club, from, to, limit = '20', cursor }: Static<typeof schemas.list.querystring>) {

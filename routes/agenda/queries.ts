@@ -5,7 +5,8 @@ import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/per
 import {
   agendaColumns, cancelledEvent, knownBefore, knownEvent, runsUntil, withCounts, withDetails,
 } from '../../lib/agenda/details.ts'
-import { comes, lockLines, seatsOf } from '../../lib/agenda/seats.ts'
+import { commitmentOf, hasParticipants, newSeed, removeDraw, setDraw } from '../../lib/agenda/draws.ts'
+import { comes, inLineSince, lockLines, seatsOf, withAnswers } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
@@ -20,7 +21,8 @@ import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { isUuid } from '../../lib/values/formats.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
-  type copy, type create, type get, type list, type listSeats, STORED_DETAILS, type update,
+  type copy, type create, DRAW_NEEDED, type get, type getDraw, type list, type listSeats, SEATS_DRAWN, STORED_DETAILS,
+  type update,
 } from './schemas.ts'
 
 type ManagedEvent = Static<typeof update.response[200]>['event']
@@ -91,6 +93,39 @@ export const agendaEventQuery = (sql: Sql, id: string): CachedQuery<Body<typeof 
   `,
 })
 
+/**
+ * The draw of an event. Without a row if the event is unknown or has no draw. The order comes from the line, not from
+ * the lots, so that the lots prove it.
+ */
+export const drawQuery = (sql: Sql, id: string): CachedQuery<Body<typeof getDraw>> => ({
+  fields: sql`
+    WITH line AS (
+      SELECT registrations.id, ${inLineSince(sql)} AS since
+      FROM event_registrations AS registrations ${withAnswers(sql)} WHERE registrations.event_id = ${id}
+    ), drawn AS (
+      SELECT line.* FROM line JOIN event_details ON event_id = ${id} WHERE since >= draw_from AND since < drawn_at
+    )
+    SELECT json_build_object(
+      'drawAt', iso8601(draw_at), 'drawnAt', iso8601(drawn_at), 'commitment', ${commitmentOf(sql, sql`draw_seed`)},
+      'seed', CASE WHEN drawn_at IS NOT NULL THEN draw_seed END,
+      'seats', CASE WHEN capacity IS NOT NULL THEN greatest(
+        0, capacity - (SELECT count(*) FROM line WHERE since < draw_from),
+        (SELECT count(*) FROM drawn WHERE since <= seated_until)
+      ) END,
+      'order', CASE WHEN drawn_at IS NOT NULL
+        THEN (SELECT coalesce(json_agg(id ORDER BY since, id), '[]') FROM drawn)
+      END
+    ) AS draw
+    FROM event_details WHERE event_id = ${id} AND draw_at IS NOT NULL
+  `,
+})
+
+/** Throws the error for a draw that `drawQuery` has not found. */
+export async function refuseDraw (sql: Sql, id: string): Promise<never> {
+  const { count } = await sql`SELECT FROM events WHERE id = ${id}`
+  throw new HttpError(404, count > 0 ? 'There is no draw' : 'Event not found')
+}
+
 /** SQL query: an event with all details as JSON in the column `event`, if the user may manage it. */
 const managedEvent = (sql: Sql, user: User, id: string) => sql`
   SELECT row_to_json(event) AS event FROM (
@@ -112,7 +147,7 @@ export const seatsQuery = (
     rows: sql`
       SELECT
         seats.id AS "registrationId", users.id AS "userId", ${fullName(sql)} AS name, email,
-        iso8601(registered_at) AS "registeredAt", state, position,
+        iso8601(registered_at) AS "registeredAt", iso8601(answered_at) AS "answeredAt", state, position,
         ${hasEmail}::boolean AND ${isNotified(sql, 'event-message')} AS "isReached"
       FROM (${seatsOf(sql, sql`${id}`)}) AS seats JOIN users ON users.id = seats.user_id
       WHERE EXISTS (SELECT FROM events WHERE events.id = ${id} AND ${isManagedBy(sql, user)})
@@ -129,18 +164,25 @@ export const seatsQuery = (
 
 /**
  * Adds an event with its details to the user's current club, and only one if requests have the same key. Throws an
- * HttpError if the user does not belong to a club, the event would end before its start, or registration would close
- * before it opens.
+ * HttpError if the user does not belong to a club, the event would end before its start, registration would close
+ * before it opens, or the draw is not possible. `isDrawSet` tells whether this request has set a draw.
  */
 export function insertEvent (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, event: Static<typeof create.body>,
   attempt: Attempt | undefined
 ) {
   const { title, description, imageUrl, date, endsAt = null } = event
-  const details = { ...toColumns(event, STORED_DETAILS), duration_ms: durationOf(new Date(date), endsAt) }
+  const drawAt = event.drawAt ? new Date(event.drawAt) : null
   checkWindow(event)
+  const details = {
+    ...toColumns(event, STORED_DETAILS),
+    duration_ms: durationOf(new Date(date), endsAt),
+  }
   return sql.begin(async transaction => {
+    let isNew = false
     const [created] = await createOnce(transaction, attempt, async () => {
+      isNew = true
+      if (drawAt) await checkDraw(transaction, drawAt, { ...event, date: new Date(date) })
       const [row] = await transaction<{ id: string }[]>`
         INSERT INTO events (title, description, image_url, date, club_id)
         SELECT ${title}, ${description}, ${imageUrl}, ${new Date(date).toISOString()}::text::timestamptz, club_id
@@ -149,10 +191,11 @@ export function insertEvent (
       `
       if (!row) throw new HttpError(400, 'You must be a club head to create an event')
       await transaction`INSERT INTO event_details ${sql({ event_id: row.id, ...details })}`
+      if (drawAt) await setDraw(transaction, row.id, drawAt)
       await transaction`${enqueueNews(sql, outbox, sql`SELECT * FROM events WHERE id = ${row.id}`, user.id)}`
       return [row]
     }, ([id]) => transaction<{ id: string }[]>`SELECT id FROM events WHERE id = ${id!}`)
-    return readManaged(sql, transaction, user, created!.id)
+    return { event: await readManaged(sql, transaction, user, created!.id), isDrawSet: isNew && drawAt !== null }
   })
 }
 
@@ -167,13 +210,16 @@ interface Known {
   capacity: number | null
   opensAt: Date | null
   closesAt: Date | null
+  drawAt: Date | null
+  isDrawn: boolean
   event: object
 }
 
 /**
  * Changes the given fields of an event, and returns the event. Throws an HttpError if the event is unknown, the user
- * may not manage it, it would end before its start, or registration would close before it opens. Enqueues emails to
- * attendees about a new title, date, end, place or online link, and to people who get a seat.
+ * may not manage it, it would end before its start, registration would close before it opens, or its draw cannot change
+ * in this way. Enqueues emails to attendees about a new title, date, end, place, online link or time of the draw, and
+ * to people who get a seat.
  */
 export function changeEvent (
   sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
@@ -187,17 +233,22 @@ export function changeEvent (
     const [known] = await transaction<[Known]>`
       SELECT
         date, sequence, ${runsUntil(sql)}::text AS until, duration_ms::float, place, online_url, capacity,
-        opens_at AS "opensAt", closes_at AS "closesAt", ${knownEvent(sql)} AS event
+        opens_at AS "opensAt", closes_at AS "closesAt", draw_at AS "drawAt", drawn_at IS NOT NULL AS "isDrawn",
+        ${knownEvent(sql)} AS event
       FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
     `
+    checkWindow({ ...known, ...changes })
+    const drawAt = await findDrawChange(transaction, id, known, changes)
     const columns = {
       ...toColumns(changes, STORED_DETAILS),
       ...endsAt !== undefined && { duration_ms: durationOf(new Date(date ?? known.date), endsAt) },
       event_id: id,
     }
-    checkWindow({ ...known, ...changes })
     const next = { ...known, ...columns }
     const isNews = (['duration_ms', 'place', 'online_url'] as const).some(column => next[column] !== known[column])
+    const isDrawMoved = drawAt instanceof Date && known.drawAt !== null
+    // A draw needs a number of seats.
+    if (drawAt === null) await removeDraw(transaction, id)
     // Before the capacity changes, because `seatsOf` reads it.
     if (next.capacity !== known.capacity) {
       await transaction`
@@ -209,12 +260,13 @@ export function changeEvent (
     await transaction`
       INSERT INTO event_details ${sql(columns)} ON CONFLICT (event_id) DO UPDATE SET ${sql(columns)}
     `
+    if (drawAt) await setDraw(transaction, id, drawAt)
     // A trigger counts changes of the title and the date.
     if (Object.keys(eventColumns).length > 0) await transaction`UPDATE events SET ${sql(eventColumns)} WHERE id = ${id}`
     await transaction`
       WITH changed AS (
         UPDATE events SET sequence = ${known.sequence + 1}
-        WHERE id = ${id} AND (sequence > ${known.sequence} OR ${isNews})
+        WHERE id = ${id} AND (sequence > ${known.sequence} OR ${isNews || isDrawMoved})
         RETURNING *
       )
       ${outbox.enqueueBatch('event-changed', sql`
@@ -228,8 +280,32 @@ export function changeEvent (
     `
     await tellSeats(transaction, outbox, lines, user.id)
     await tellMissed(transaction, outbox, lines, user.id)
-    return readManaged(sql, transaction, user, id)
+    return { event: await readManaged(sql, transaction, user, id), isDrawSet: drawAt !== undefined }
   })
+}
+
+/**
+ * When the seats are drawn after a change, or null; `undefined` if the draw stays as it is. Throws an HttpError if the
+ * change is not possible.
+ */
+async function findDrawChange (
+  transaction: TransactionSql, id: string, known: Known, changes: Static<typeof update.body>
+) {
+  const drawAt = changes.drawAt === undefined ? known.drawAt : changes.drawAt === null ? null : new Date(changes.drawAt)
+  const isChanged = drawAt?.getTime() !== known.drawAt?.getTime()
+  if (isChanged && known.isDrawn) throw new HttpError(409, SEATS_DRAWN)
+  if (drawAt && !known.isDrawn) {
+    const hadDraw = known.drawAt !== null
+    if (hadDraw && changes.capacity === null) throw validationError('capacity', 'cannot be removed before the draw')
+    // `PUT /events/:id` can move the event to a date before its draw, which hinders no other change.
+    if (isChanged || changes.date !== undefined || changes.opensAt !== undefined) {
+      const date = new Date(changes.date ?? known.date)
+      await checkDraw(transaction, drawAt, { ...known, ...changes, date }, isChanged)
+    }
+  }
+  if (!isChanged) return undefined
+  if (!drawAt && await hasParticipants(transaction, id)) throw new HttpError(409, DRAW_NEEDED)
+  return drawAt
 }
 
 /** Returns an event. Throws an HttpError if it is unknown or the user may not manage it. */
@@ -254,6 +330,20 @@ function checkWindow ({ opensAt, closesAt }: { opensAt?: Date | string | null, c
   throw validationError('closesAt', 'must be after registration opens')
 }
 
+/** Throws a validation error if a draw is not possible at its time, or if the event has no number of seats. */
+async function checkDraw (
+  transaction: TransactionSql, drawAt: Date,
+  { date, opensAt, capacity }: { date: Date, opensAt?: Date | string | null, capacity?: number | null }, isNew = true
+) {
+  if (!capacity) throw validationError('drawAt', 'needs a number of seats')
+  if (drawAt > date) throw validationError('drawAt', 'must not be after the start of the event')
+  if (opensAt && new Date(opensAt) >= drawAt) throw validationError('drawAt', 'must be after registration opens')
+  if (!isNew) return
+  // The clock of the database decides for all instances.
+  const { count } = await transaction`SELECT WHERE ${drawAt}::timestamptz > statement_timestamp()`
+  if (count === 0) throw validationError('drawAt', 'must be in the future')
+}
+
 /** A copy of an event: when it begins, and its duration in milliseconds unless it lasts as long as the event. */
 interface EventCopy {
   date: string
@@ -264,7 +354,8 @@ type CopiedEvent = Static<typeof copy.response[201]>['events'][number]
 
 /**
  * Adds copies of an event, and only once if requests have the same key. Returns them, earliest first. All details are
- * copied, but not who had a seat. Throws an HttpError if the event is unknown or the user may not manage it.
+ * copied, but not who had a seat. The draw of a copy has a seed of its own; it is left out if it would be past. Throws
+ * an HttpError if the event is unknown or the user may not manage it.
  */
 export function insertCopies (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
@@ -278,7 +369,9 @@ export function insertCopies (
       + (copied.date AT TIME ZONE ${timeZone} - (SELECT date FROM events WHERE id = ${id}) AT TIME ZONE ${timeZone})
   ) AT TIME ZONE ${timeZone}`
   return sql.begin(async transaction => {
+    let isNew = false
     const created = await createOnce(transaction, attempt, async () => {
+      isNew = true
       await transaction`SELECT FROM events WHERE id = ${id} FOR KEY SHARE`
       await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
       return transaction<{ id: string }[]>`
@@ -293,9 +386,13 @@ export function insertCopies (
         ), emailed AS (${enqueueNews(sql, outbox, sql`SELECT * FROM copied`, user.id)}), detailed AS (
           INSERT INTO event_details
           SELECT copy.* FROM copied JOIN copies USING (date) LEFT JOIN event_details AS details ON event_id = ${id}
+            LEFT JOIN LATERAL (SELECT ${moved(sql`draw_at`)} AS at) AS draw
+              ON capacity IS NOT NULL AND draw.at > statement_timestamp()
             CROSS JOIN LATERAL jsonb_populate_record(details, jsonb_build_object(
               'event_id', copied.id, 'seated_until', NULL, 'duration_ms', coalesce(duration, duration_ms),
-              'opens_at', ${moved(sql`opens_at`)}, 'closes_at', ${moved(sql`closes_at`)}
+              'opens_at', ${moved(sql`opens_at`)}, 'closes_at', ${moved(sql`closes_at`)},
+              'draw_at', draw.at, 'draw_from', CASE WHEN draw.at IS NOT NULL THEN clock_timestamp() END,
+              'draw_seed', CASE WHEN draw.at IS NOT NULL THEN ${newSeed(sql)} END, 'drawn_at', NULL
             )) AS copy
           WHERE details.event_id IS NOT NULL OR duration IS NOT NULL
         )
@@ -317,10 +414,11 @@ export function insertCopies (
       ORDER BY position
     `
     let description = ''
-    return rows.map(({ event, changed }) => {
+    const events = rows.map(({ event, changed }) => {
       description = changed ?? description
       return { ...event, description }
     })
+    return { events, isNew }
   })
 }
 

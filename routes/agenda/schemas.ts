@@ -87,6 +87,7 @@ const DETAILS = {
     examples: ['2030-01-30T12:00:00.000Z'],
   }),
 }
+
 /** The details that are stored as they are given. */
 export const STORED_DETAILS = Object.keys(DETAILS)
 
@@ -97,6 +98,12 @@ const details = {
     examples: ['2099-01-31T11:30:00.000Z'],
   }),
   ...DETAILS,
+  drawAt: Detail<string>('string', {
+    format: 'date-time',
+    description: 'When the seats are drawn. It needs a number of seats. It must be in the future, after registration ' +
+      'opens, and not after the start of the event.',
+    examples: ['2030-01-25T12:00:00.000Z'],
+  }),
 }
 
 export const create = {
@@ -113,27 +120,37 @@ export const create = {
   },
 }
 
+/** Error messages if a draw can no longer change. */
+export const SEATS_DRAWN = 'The seats have been drawn already'
+export const DRAW_NEEDED = 'People take part in the draw, so you can move it, but not cancel it'
+
 export const update = {
   operationId: 'updateAgendaEvent',
   summary: 'Change an event and its details',
   description: 'Changes all given fields or, after an error, none. Club heads may change events of their own club. ' +
     'Admins may change any event. Missing fields stay unchanged, and `null` removes a detail. Who has a ' +
     'seat keeps it if the room becomes smaller. If the room grows, the people who wait the longest get a seat and an ' +
-    'email.',
+    'email. A draw can be moved until the seats are drawn, and cancelled as long as nobody takes part in it.',
   params,
   body: Type.Object({ ...Type.Partial(Type.Object({ ...eventInputs, date: EventDate })).properties, ...details }, {
     title: 'AgendaEventChanges',
   }),
-  response: { 200: ResponseObject({ event: ManagedEvent }), 403: EventNotAllowed, 404: EventNotFound },
+  response: {
+    200: ResponseObject({ event: ManagedEvent }),
+    403: EventNotAllowed,
+    404: EventNotFound,
+    409: Message(SEATS_DRAWN, DRAW_NEEDED),
+  },
 }
 
 export const copy = {
   operationId: 'copyAgendaEvent',
   summary: 'Repeat an event',
   description: 'Creates a copy of the event for each date, for example a weekly series. The copies have the same ' +
-    'place and seats, but no registrations. The times when registration opens and closes move along with the date, ' +
-    'and stay at the same local time. Without `ends`, the copies last as long as the event. Dates that are past, or ' +
-    'at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.',
+    'place and seats, but no registrations. The times when registration opens and closes, and of the draw, move ' +
+    'along with the date, and stay at the same local time. A copy whose draw would be past has none. Without ' +
+    '`ends`, the copies last as long as the event. Dates that are past, or at which the club has an event, are ' +
+    'accepted. To warn before, use `GET /agenda` with the club.',
   params,
   headers: idempotencyHeaders,
   body: Type.Object({
@@ -151,10 +168,47 @@ export const copy = {
   },
 }
 
+const Hash = (description: string) => ({
+  description, examples: ['5feceb66ffc86f38d952786c6d696c79c2dbc239dd4e91b46729d73a27fb57e9'],
+})
+
+export const getDraw = {
+  operationId: 'getDraw',
+  summary: 'Get the draw of seats of an event',
+  description: 'Everybody can check a draw: `commitment` is the SHA-256 of `seed` as hexadecimal digits, and public ' +
+    'before the draw. `order` is sorted by the SHA-256 of the seed, a space and the id of the registration.',
+  params,
+  response: {
+    200: ResponseObject({
+      draw: ResponseObject({
+        drawAt: DateTime,
+        drawnAt: NullableString({
+          format: 'date-time', description: '`null` until the seats are drawn.', examples: DateTime.examples,
+        }),
+        commitment: Type.String(Hash('Is the same before and after the draw.')),
+        seed: NullableString(Hash('`null` until the seats are drawn.')),
+        seats: Type.Unsafe<number | null>({
+          type: ['integer', 'null'],
+          description: 'The number of seats for the people in `order`, from its front; `null` for no limit.',
+          examples: [30],
+        }),
+        order: Type.Unsafe<string[] | null>({
+          type: ['array', 'null'],
+          items: OpaqueId,
+          description: 'The ids of the registrations of all people who took part and come; `null` until the seats ' +
+            'are drawn.',
+        }),
+      }, { title: 'Draw' }),
+    }),
+    404: Message('Event not found', 'There is no draw'),
+  },
+}
+
 export const listSeats = {
   operationId: 'listSeats',
   summary: 'List who comes to an event',
-  description: 'People with a seat come first, then those who wait, then those who do not come. ' +
+  description: 'People with a seat come first, then those who wait or take part in a draw, then those who do not ' +
+    'come. ' +
     '`isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.',
   params,
   response: {
@@ -166,6 +220,11 @@ export const listSeats = {
         name: FullName,
         email: EmailAddress,
         registeredAt: DateTime,
+        answeredAt: NullableString({
+          format: 'date-time',
+          description: 'When the person last said whether they come; `null` if that is not known.',
+          examples: DateTime.examples,
+        }),
         ...SeatFields,
         isReached: Type.Boolean(),
       }, { title: 'Seat' })),

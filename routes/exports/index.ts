@@ -25,7 +25,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     return send(request, reply, {
       name,
       rows: registrationsOf(id),
-      columns: { name: 'name', email: 'email', time: 'registeredAt', state: 'state' },
+      columns: { name: 'name', email: 'email', time: 'registeredAt', state: 'state', answeredAt: 'answeredAt' },
       event: 'registrations-exported',
       target: id,
     })

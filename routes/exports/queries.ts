@@ -1,5 +1,5 @@
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
-import { firstWaiting, type SeatState, stateBefore, withAnswers } from '../../lib/agenda/seats.ts'
+import { answeredAt, firstWaiting, type SeatState, stateBefore, withAnswers } from '../../lib/agenda/seats.ts'
 import { untrimmedName } from '../../lib/database/columns.ts'
 import { type KeysetPosition, type ReadBatch, nextRows } from '../../lib/database/keyset.ts'
 
@@ -7,6 +7,8 @@ interface Registration {
   name: string
   email: string
   state: SeatState
+  /** Null for an answer of version 1.0.0. */
+  answeredAt: string | null
   /** The first person who waits, see `firstWaiting`; null if nobody does. */
   waitingSince: string | null
   waitingId: string | null
@@ -22,7 +24,8 @@ export function registrationsOf (eventId: string): ReadBatch<Registration> {
     const rows = await nextRows<Registration & KeysetPosition>(sql, last, sql`
       SELECT
         registered_at AS at, registrations.id, ${untrimmedName(sql)} AS name, email,
-        ${stateBefore(sql, sql`waiting.since`, sql`waiting.id`)} AS state,
+        ${stateBefore(sql, sql`${eventId}`, sql`waiting.since`, sql`waiting.id`)} AS state,
+        iso8601(${answeredAt(sql)}) AS "answeredAt",
         waiting.since::text AS "waitingSince", waiting.id AS "waitingId",
         octet_length(first_name) + octet_length(last_name) + octet_length(email) AS size
       FROM event_registrations AS registrations

@@ -15,7 +15,8 @@ export const registrations = {
     200: Media('text/csv', {
       description: DESCRIPTION,
       examples: [
-        '\ufeffname,email,registeredAt,state\r\nAda Lovelace,ada@example.org,2030-01-31T09:30:00.000Z,seated\r\n',
+        '\ufeffname,email,registeredAt,state,answeredAt\r\n' +
+          'Ada Lovelace,ada@example.org,2030-01-31T09:30:00.000Z,seated,2030-01-31T09:30:00.000Z\r\n',
       ],
     }),
     400: Message('Event ID is required'),

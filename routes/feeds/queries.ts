@@ -1,6 +1,6 @@
 import { calendarColumns, withDetails } from '../../lib/agenda/details.ts'
 import type { CalendarEvent } from '../../lib/agenda/icalendar.ts'
-import { inLineSince, withAnswers, withSeat } from '../../lib/agenda/seats.ts'
+import { inLineSince, isTentative, withAnswers, withSeat } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { excerpt, untrimmedName } from '../../lib/database/columns.ts'
@@ -56,13 +56,16 @@ const entryUpdatedAt = (sql: Sql) => sql`
     + CASE WHEN seat ->> 'state' = 'seated' THEN interval '1 second' ELSE interval '0' END
 `
 
-/** The events that the owner of a token comes to, or waits for. Without a row for an unknown token. */
+/**
+ * The events that the owner of a token comes to, waits for, or takes part in the draw of. Without a row for an unknown
+ * token.
+ */
 export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: string): Calendar => ({
   list: {
     field: 'events',
     rows: sql`
       SELECT
-        ${calendarColumns(sql, entryUpdatedAt(sql))}, seat ->> 'state' = 'waiting' AS "isWaiting",
+        ${calendarColumns(sql, entryUpdatedAt(sql))}, ${isTentative(sql)} AS "isTentative",
         CASE WHEN seat ->> 'state' = 'seated' THEN online_url END AS "onlineUrl"
       FROM calendar_tokens
         JOIN event_registrations AS registrations USING (user_id)

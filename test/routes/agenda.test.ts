@@ -58,7 +58,7 @@ async function ownSeats (id: string) {
 async function exportedStates (id: string) {
   const { body } = await head.inject('GET', `/exports/events/${id}/registrations.csv`)
   return people.flatMap(({ email }) => body.split('\r\n').filter(line => line.includes(email))
-    .map(line => line.split(',').at(-1)))
+    .map(line => line.split(',').at(-2)))
 }
 
 /** Who was told about a seat, in order, since the last call. */

@@ -8,6 +8,7 @@ import { PNG } from '../fixtures.ts'
 import {
   bearer, build, buildWithRoutes, createDatabase, inject, insert, MAIL, nameOf, type Person, person,
 } from '../helper.ts'
+import { AGENDA_EVENT } from '../operations.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 import t, { type Test } from '../suite.ts'
 
@@ -241,6 +242,29 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
     const [event, { id: user }] = [await makeEvent(), await person(app)]
     const target = await insert(app, 'event_registrations', { event_id: event, user_id: user })
     t.strictSame(await send(`/agenda/${event}/seats/${target}`), [{ event: 'registration-deleted', target }])
+  },
+  async 'POST /agenda' (_send, t) {
+    const head = await person(app, 'CLUB_HEAD', { club_id: await makeClub() })
+    const drawAt = '2029-01-01T10:00:00.000Z'
+    const body = { ...AGENDA_EVENT, capacity: 3, drawAt }
+    const lines = await sendAs(head, 'POST')('/agenda', body)
+    const [event] = await sql`SELECT id FROM events ORDER BY id DESC LIMIT 1`
+    t.strictSame(lines, [{ event: 'draw-set', target: event!.id, drawAt }])
+    t.strictSame(await sendAs(head, 'POST')('/agenda', AGENDA_EVENT), [], 'no draw')
+  },
+  async 'PUT /agenda/:id' (send, t) {
+    const target = await insert(app, 'events', { club_id: await makeClub(), date: new Date('2030-01-01') })
+    const drawAt = '2029-12-01T10:00:00.000Z'
+    t.strictSame(await send(`/agenda/${target}`, { capacity: 3, drawAt }), [{ event: 'draw-set', target, drawAt }])
+    t.strictSame(await send(`/agenda/${target}`, { place: 'Room 1', drawAt }), [], 'the same')
+    t.strictSame(await send(`/agenda/${target}`, { drawAt: null }), [{ event: 'draw-set', target, drawAt: null }])
+  },
+  async 'POST /agenda/:id/copies' (send, t) {
+    const event = await insert(app, 'events', { club_id: await makeClub(), date: new Date('2030-01-01') })
+    await admin.inject('PUT', `/agenda/${event}`, { capacity: 3, drawAt: '2029-12-01T10:00:00.000Z' })
+    const lines = await send(`/agenda/${event}/copies`, { dates: ['2030-01-08T00:00:00Z', '2020-01-01T00:00:00Z'] })
+    const [copy] = await sql`SELECT event_id AS id FROM event_details ORDER BY draw_at DESC NULLS LAST LIMIT 1`
+    t.strictSame(lines, [{ event: 'draw-set', target: copy!.id, drawAt: '2029-12-08T10:00:00.000Z' }])
   },
   async 'PUT /me/clubs/:clubId' (send, t) {
     const club = await insert(app, 'clubs')

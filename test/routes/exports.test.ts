@@ -46,9 +46,9 @@ t.test('GET /exports/events/:id/registrations.csv lists the registrations, newes
   await register(await addEvent(await addClub()), [admin])
   const response = await admin.inject('GET', exportOf(event))
   t.strictSame(rowsOf(t, response), [
-    ['name', 'email', 'registeredAt', 'state'],
-    ['Bob, "the" Bée ', bob.email, '2026-01-31T09:01:00.000Z', 'seated'],
-    ['Ada Lovelace', ada.email, '2026-01-31T09:00:00.000Z', 'seated'],
+    ['name', 'email', 'registeredAt', 'state', 'answeredAt'],
+    ['Bob, "the" Bée ', bob.email, '2026-01-31T09:01:00.000Z', 'seated', '2026-01-31T09:01:00.000Z'],
+    ['Ada Lovelace', ada.email, '2026-01-31T09:00:00.000Z', 'seated', '2026-01-31T09:00:00.000Z'],
   ])
   t.equal(response.headers['content-disposition'], 'attachment; filename="registrations-2030-01-31-chess-night.csv"')
 })
@@ -89,7 +89,7 @@ t.test('GET /exports/events/:id/registrations.csv without registrations has only
   const names = [['Soirée: "Échecs"', '-soiree-echecs'], ['将棋', ''], ['x'.repeat(99), `-${'x'.repeat(50)}`]]
   for (const [title, name] of names) {
     const response = await admin.inject('GET', exportOf(await addEvent(await addClub(), title)))
-    t.strictSame(rowsOf(t, response), [['name', 'email', 'registeredAt', 'state']])
+    t.strictSame(rowsOf(t, response), [['name', 'email', 'registeredAt', 'state', 'answeredAt']])
     t.equal(response.headers['content-disposition'], `attachment; filename="registrations-2030-01-31${name}.csv"`)
   }
 })

@@ -5,7 +5,9 @@ import {
   announcedOf, calendarOf, describeSeat, type EmailedEvent, findAnnounced, findEventOf, type KnownEvent, linkToEvent,
   whereToGo,
 } from '../events.ts'
-import { type ClaimedEmail, type Context, formatTime, formatTimes, type Paragraph, sentence } from '../message.ts'
+import {
+  type ClaimedEmail, type Context, formatTime, formatTimes, linkTo, type Paragraph, sentence,
+} from '../message.ts'
 import { notification, wantsEmails } from '../notifications.ts'
 
 /** Confirms the registration for an event, even after it has begun, because people register at the door. */
@@ -21,10 +23,10 @@ export const registration = notification<{ event: string }>(async (email, contex
   if (told?.seat?.state === event.seat.state && isUnchangedSince(event, told)) return undefined
   const reminder = await findReminder(context, userId, event.date)
   return {
-    subject: event.isWaiting ? `You are waiting for a seat: ${event.title}` : `You are registered: ${event.title}`,
+    subject: `${CONFIRMATIONS[event.seat.state]}: ${event.title}`,
     paragraphs: [
       opening(event, context),
-      ...describeSeat(event),
+      ...aboutSeat(event, context),
       ...whereToGo(event),
       ...reminder ? [`You will be reminded on ${formatTime(reminder, context.config)}.`] : [],
       'Open the attached file to add the event to your calendar.',
@@ -34,6 +36,17 @@ export const registration = notification<{ event: string }>(async (email, contex
     announced: announcedOf(event),
   }
 })
+
+/** The beginning of the subject of a confirmation. */
+const CONFIRMATIONS = {
+  seated: 'You are registered', waiting: 'You are waiting for a seat', drawing: 'You take part in the draw',
+}
+
+const haveSeat = (event: EmailedEvent, { config }: Context) =>
+  sentence`You have a seat at “${event.title}” of ${event.club}, on ${formatTimes(event, config)}.`
+
+/** What people with a new seat can do for the next in line. */
+const IF_NOT = 'If you cannot come, please say so on the page of the event. The next person in line gets your seat.'
 
 /** Tells a person who waited that there is a seat now. */
 export const seat = notification<{ event: string }>(async (email, context) => {
@@ -47,11 +60,34 @@ export const seat = notification<{ event: string }>(async (email, context) => {
   return {
     subject: `You have a seat: ${event.title}`,
     paragraphs: [
-      sentence`You have a seat at “${event.title}” of ${event.club}, on ${formatTimes(event, context.config)}.`,
+      haveSeat(event, context),
       ...whereToGo(event),
-      'If you cannot come, please say so on the page of the event. The next person in line gets your seat.',
+      IF_NOT,
       'Open the attached file to add the event to your calendar.',
       ...linkToEvent(event, context),
+    ],
+    calendar: calendarOf(event, 'PUBLISH', context),
+    announced: announcedOf(event),
+  }
+})
+
+/** Tells a person who took part in a draw its result, unless an email has told it, for example the confirmation. */
+export const draw = notification<{ event: string }>(async (email, context) => {
+  const event = await findEventOf(context, email.userId, email.data.event)
+  if (!event || isOver(event) || event.seat.state === 'declined') return undefined
+  const told = await findAnnounced(context, email, event.id)
+  if (told?.seat?.state === event.seat.state && told.seat.placeInLine === event.placeInLine) return undefined
+  const isSeated = event.seat.state === 'seated'
+  return {
+    subject: isSeated ? `You have a seat: ${event.title}` : `You are waiting for a seat: ${event.title}`,
+    paragraphs: [
+      'The seats have been drawn.',
+      ...isSeated ? [haveSeat(event, context)] : [opening(event, context), ...describeSeat(event)],
+      ...whereToGo(event),
+      isSeated ? IF_NOT : 'You get an email if a seat becomes free for you.',
+      'Open the attached file to add the event to your calendar.',
+      ...linkToEvent(event, context),
+      ...linkTo(`/events/${event.id}/draw`, 'See the draw, and compute it yourself', context),
     ],
     calendar: calendarOf(event, 'PUBLISH', context),
     announced: announcedOf(event),
@@ -94,10 +130,21 @@ export const seatRemoved = notification<Removal>(async (email, context) => {
   }
 })
 
-/** Says that the user is registered or waits, and when the event is. */
-const opening = (event: EmailedEvent, { config }: Context) => event.isWaiting
-  ? sentence`You are waiting for a seat at “${event.title}” of ${event.club}, on ${formatTimes(event, config)}.`
-  : sentence`You are registered for “${event.title}” of ${event.club}, on ${formatTimes(event, config)}.`
+/** Says that the user is registered, waits or takes part in the draw, and when the event is. */
+function opening (event: EmailedEvent, { config }: Context) {
+  const times = formatTimes(event, config)
+  switch (event.seat.state) {
+    case 'waiting': return sentence`You are waiting for a seat at “${event.title}” of ${event.club}, on ${times}.`
+    case 'drawing':
+      return sentence`You take part in the draw of seats at “${event.title}” of ${event.club}, on ${times}.`
+    default: return sentence`You are registered for “${event.title}” of ${event.club}, on ${times}.`
+  }
+}
+
+/** Says whether the user has a seat, or when it is decided. */
+const aboutSeat = (event: EmailedEvent, { config }: Context) => event.drawAt
+  ? [`The seats are drawn on ${formatTime(new Date(event.drawAt), config)}. You get an email then.`]
+  : describeSeat(event)
 
 /** Returns when the user will be reminded of an event with this date, or `undefined` without a reminder. */
 async function findReminder ({ sql, config: { REMINDER_HOURS } }: Context, userId: string, date: string) {
@@ -116,7 +163,8 @@ interface Change {
 }
 
 /**
- * Tells each attendee about a new title, date, end, place or club, and people with a seat about a new online link.
+ * Tells each attendee about a new title, date, end, place or club, people with a seat about a new online link, and
+ * people who take part in a draw about its new time.
  * People who do not come are told about a new date only, because it may suit them. The email lists the changes since
  * the last email to that person, or since `known` if there was no email.
  */
@@ -137,12 +185,16 @@ export const eventChanged = notification<Change>(async (email, context) => {
     event.title !== known.title && sentence`New title: “${event.title}”.`,
     event.date !== known.date && `New date: ${formatTimes(event, config)} (was ${formatTimes(known, config)}).`,
     ...changesOfDetails(event, known, context),
+    isMoved(event.drawAt, known.drawAt) &&
+      `New time of the draw: ${formatTime(new Date(event.drawAt!), config)} (was ${
+        formatTime(new Date(known.drawAt!), config)}).`,
     event.clubId !== known.clubId && sentence`New organizer: ${event.club} (was ${known.club}).`,
   ].filter(change => change !== false)
   // The event was changed back, or the user already knows.
   if (changes.length === 0 && !corrects) return undefined
   // The user may have got a seat since the last email, even by a limit that was removed.
-  const [seat] = describeSeat({ ...event, isLimited: event.isLimited || told?.seat?.state === 'waiting' })
+  const hadNone = told?.seat?.state === 'waiting' || told?.seat?.state === 'drawing'
+  const [seat] = describeSeat({ ...event, isLimited: event.isLimited || hadNone })
   return {
     subject: `Changed: ${event.title}`,
     paragraphs: [
@@ -205,9 +257,12 @@ function changesOfDetails (event: EmailedEvent, known: KnownEvent, { config }: C
   ]
 }
 
+/** Tells whether a draw has a different time than a person was told. */
+const isMoved = (drawAt?: string | null, known?: string | null) => !!drawAt && !!known && drawAt !== known
+
 /** Tells whether `known` is the current state of the event. */
 const isUnchangedSince = (event: EmailedEvent, known: KnownEvent) =>
-  (['title', 'date', 'clubId', 'endsAt', 'place', 'onlineUrl'] as const)
+  !isMoved(event.drawAt, known.drawAt) && (['title', 'date', 'clubId', 'endsAt', 'place', 'onlineUrl'] as const)
     .every(field => known[field] === undefined || event[field] === undefined || known[field] === event[field])
 
 /** Tells all attendees that the event was deleted. The email carries the event because its row no longer exists. */
@@ -231,10 +286,12 @@ export const eventReminder = notification<{ event: string, date: string }>(async
   if (!event || event.date !== data.date || event.seat.state === 'declined') return undefined
   if (new Date(event.date) <= new Date()) return undefined
   return {
-    subject: event.isWaiting ? `You are still waiting for a seat: ${event.title}` : `Reminder: ${event.title}`,
+    subject: event.seat.state === 'waiting'
+      ? `You are still waiting for a seat: ${event.title}`
+      : `Reminder: ${event.title}`,
     paragraphs: [
       opening(event, context),
-      ...describeSeat(event),
+      ...aboutSeat(event, context),
       ...whereToGo(event),
       ...linkToEvent(event, context),
     ],

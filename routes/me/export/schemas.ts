@@ -37,9 +37,9 @@ const Registration = ResponseObject({
   id: OpaqueId,
   registeredAt: DateTime,
   coming: Type.Boolean({ description: 'Whether you come to the event.', examples: [true] }),
-  comingSince: NullableString({
+  answeredAt: NullableString({
     format: 'date-time',
-    description: 'When you said that you come, if that was after the registration or seats were limited.',
+    description: 'When you last said whether you come; `null` if that is not known.',
     examples: DateTime.examples,
   }),
   event: EventSummary,

@@ -55,11 +55,11 @@ export function setComing (
     `
     if (isOver) throw new HttpError(409, EVENT_OVER)
     const { count: answers } = await transaction`
-      INSERT INTO event_answers (registration_id, event_id, since)
-      SELECT id, event_id, CASE WHEN ${coming} THEN end_of_line(event_id) END
+      INSERT INTO event_answers (registration_id, event_id, since, answered_at)
+      SELECT id, event_id, CASE WHEN ${coming} THEN end_of_line(event_id) END, clock_timestamp()
       FROM event_registrations AS registrations
       WHERE user_id = ${userId} AND event_id = ${eventId} AND ${comes(sql)} <> ${coming}
-      ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since
+      ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since, answered_at = excluded.answered_at
     `
     const [row] = await transaction<{ seat: Static<typeof set.response[200]>['seat'] }[]>`
       SELECT row_to_json(seat) AS seat FROM (${seatsOfUser(sql, userId)} AND events.id = ${eventId}) AS seat
@@ -70,7 +70,7 @@ export function setComing (
           ${userId}::uuid AS user_id, ${placeInLine(sql, sql`${userId}`, sql`${eventId}`)} AS key,
           jsonb_build_object('event', ${eventId}::text) AS data
         FROM (${lastAnnounced(sql, sql`${userId}`, sql`${eventId}`)}) AS last
-        WHERE announced -> 'seat' ->> 'state' = 'waiting' AND ${row!.seat.state === 'seated'}
+        WHERE announced -> 'seat' ->> 'state' IN ('waiting', 'drawing') AND ${row!.seat.state === 'seated'}
       `, userId)}`
       if (promoted === 0) {
         await transaction`${outbox.enqueue('event-changed', sql`

@@ -27,7 +27,7 @@ export const set = {
   operationId: 'setMySeat',
   summary: 'Say whether you come to an event',
   description: 'You must be registered. If you do not come, the person who waits the longest gets your seat. If you ' +
-    'come after all, you stand at the end of the line.',
+    'come after all, you stand at the end of the line, or take part in a draw that waits.',
   params: Type.Object({ eventId: IdParam('The id of the event.') }),
   body: Type.Object({ coming: Type.Boolean({ examples: [false] }) }, { title: 'Answer' }),
   response: {

@@ -4,12 +4,14 @@ import nodeIcal from 'node-ical'
 import type { Email } from 'postal-mime'
 
 import { eraseUser } from '#lib/accounts/erasure.js'
+import { drawDue } from '#lib/agenda/draws.js'
 import { ordinal } from '#lib/email/events.js'
 import type { Sql } from '#lib/database/client.js'
 import { formatTime } from '#lib/email/message.js'
 import { enqueueBatch, findWork, writeEmails, writeReminders } from '#lib/email/batches.js'
 import type { Transport } from '#lib/email/delivery.js'
 import { claimEmails, listEmails } from '#lib/email/emails.js'
+import { tellDraw } from '#lib/email/seats.js'
 import { Sender } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
 import { build, insert, MAIL, type Person, person, testConfig, untilBlocked } from '../../helper.ts'
@@ -309,6 +311,73 @@ t.test('Emails tell who has a seat, and nobody is told twice', async t => {
     [bob.email, 'You are no longer registered: Chess Night'], [cleo.email, subject],
   ].sort())
   t.match(calendarOf(t, removed.find(({ address }) => address === bob.email)!), 'STATUS:CANCELLED')
+})
+
+t.test('Emails tell who takes part in a draw, a new time, and the result once', async t => {
+  const event = await makeEvent()
+  const people = [await member(), await member(), await member()]
+  const set = (details: object) => admin.inject('PUT', `/agenda/${event}`, details)
+  const status = (email: Email) => /STATUS:(.*)/.exec(calendarOf(t, email))![1]
+  await set({ capacity: 1, drawAt: '2998-01-01T10:00:00Z', place: 'Room 1', date: '2999-01-31T18:30:00Z' })
+  for (const who of people) await who.inject('POST', `/events/${event}/register`)
+  const confirmations = await deliver(t)
+  t.strictSame(confirmations.map(({ subject }) => subject), Array(3).fill('You take part in the draw: Chess Night'))
+  t.strictSame(confirmations.map(status), Array(3).fill('TENTATIVE'))
+  t.match(confirmations[0]!.text, /^You take part in the draw of seats at “Chess Night” of Chess Club, on /)
+  t.match(confirmations[0]!.text, /^The seats are drawn on Monday,? 1 January 2998 at 10:00 UTC\. You get an email/m)
+
+  await set({ drawAt: '2998-01-02T10:00:00Z' })
+  await skipWaiting()
+  const [moved, ...others] = await deliver(t)
+  t.strictSame(others.length, 2)
+  t.match(moved, { subject: 'Changed: Chess Night', text: /has changed\. You take part in the draw of seats\.$/m })
+  t.match(moved!.text, /^New time of the draw: Tuesday,? 2 January 2998 at 10:00 UTC \(was Monday,? 1 January 2998 at/m)
+
+  const dan = await member()
+  await dan.inject('POST', `/events/${event}/register`)
+  await sql`UPDATE event_details SET draw_at = now() WHERE event_id = ${event}`
+  await drawDue({ sql, shortSql: app.database.shortSql, log: app.log, tell: tellDraw(app.outbox) })
+  const { seats } = (await admin.inject('GET', `/agenda/${event}/seats`)).json()
+  const results = [...await deliver(t), ...await deliver(t)]
+  t.strictSame(results.map(headOf).sort(), seats.map(({ email, state }: { email: string, state: string }) => {
+    if (state === 'waiting') return [email, 'You are waiting for a seat: Chess Night']
+    return [email, `${email === dan.email ? 'You are registered' : 'You have a seat'}: Chess Night`]
+  }).sort(), 'the confirmation tells the result')
+  for (const email of results) {
+    if (email.address === dan.email) continue
+    const isSeated = email.subject!.startsWith('You have')
+    t.match(email.text, /^The seats have been drawn\.$/m)
+    t.match(email.text, isSeated
+      ? /^You have a seat at “Chess Night”/m
+      : /^You do not have a seat yet: you are \w+ in line\.$/m)
+    t.match(email.text, `https://app.example.org/events/${event}/draw`)
+    t.equal(status(email), isSeated ? 'CONFIRMED' : 'TENTATIVE')
+    t.ok(header(email, 'list-unsubscribe'))
+  }
+
+  const first = [...people, dan].find(({ id }) => id === seats[0].userId)!
+  await first.inject('PUT', `/me/seats/${event}`, { coming: false })
+  const next = await deliver(t)
+  t.strictSame(next.map(headOf), [[seats[1].email, 'You have a seat: Chess Night']], 'who moves up is told')
+})
+
+t.test('Nobody is told about a draw that is of no use to them any more', async t => {
+  const [event, past] = [await makeEvent(), await makeEvent()]
+  const [ada, bob] = [await member(), await member()]
+  for (const id of [event, past]) {
+    await admin.inject('PUT', `/agenda/${id}`, { capacity: 1, drawAt: inDays(5) })
+    for (const who of [ada, bob]) await who.inject('POST', `/events/${id}/register`)
+  }
+  await deliver(t)
+  await sql`UPDATE event_details SET draw_at = now()`
+  await drawDue({ sql, shortSql: app.database.shortSql, log: app.log, tell: tellDraw(app.outbox) })
+  for (const who of [ada, bob]) await who.inject('PUT', `/me/seats/${event}`, { coming: false })
+  await sql`UPDATE events SET date = '2020-01-01' WHERE id = ${past}`
+  t.strictSame(await deliver(t), [])
+  await change(past, { data: inDays(20).toISOString() })
+  const emails = [...await deliver(t), ...await deliver(t)]
+  const seats = emails.map(({ text }) => /changed\. (You have a seat|You do not have a seat yet)/.exec(text!)?.[1])
+  t.strictSame(seats.sort(), ['You do not have a seat yet', 'You have a seat'], 'but when the date is right again')
 })
 
 /** The subject of each email by its address, and whether its text and calendar contain the link. */

@@ -5,9 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import type { SendMailOptions } from 'nodemailer'
 
+import { drawDue } from '#lib/agenda/draws.js'
 import { findWork } from '#lib/email/batches.js'
 import type { Delivery } from '#lib/email/delivery.js'
 import { formatTime } from '#lib/email/message.js'
+import { tellDraw } from '#lib/email/seats.js'
 import { Sender } from '#lib/email/sender.js'
 import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
 import t from '../../suite.ts'
@@ -25,7 +27,7 @@ const written = new Map(DATES.map(date => [formatTime(new Date(date), config), d
 
 /** What a person knows of an event, from its page or from emails. */
 interface Known {
-  /** `seated`, `waiting`, `declined`, or how it ended for the person: `removed` or `cancelled`. */
+  /** `seated`, `waiting`, `drawing`, `declined`, or how it ended for the person: `removed` or `cancelled`. */
   state: string
   title: string
   date: string
@@ -44,7 +46,9 @@ function read (
   const dated = (pattern: RegExp) => written.get(find(pattern)!) ?? `unreadable: ${text}`
   const told = { ...known, title: title! }
   const calendar = (icalEvent as { content: string } | undefined)?.content ?? ''
-  const confirms = { seated: 'CONFIRMED', waiting: 'TENTATIVE', removed: 'CANCELLED', cancelled: 'CANCELLED' }
+  const confirms = {
+    seated: 'CONFIRMED', waiting: 'TENTATIVE', drawing: 'TENTATIVE', removed: 'CANCELLED', cancelled: 'CANCELLED',
+  }
   switch (kind) {
     case 'Changed':
       told.date = dated(/^(?:New date|Date): (.*?)(?: \(was .*\))?\.$/m)
@@ -53,14 +57,16 @@ function read (
       }
       if (has(/You do not have a seat yet/)) told.state = 'waiting'
       if (has(/You have a seat/)) told.state = 'seated'
+      if (has(/You take part in the draw/)) told.state = 'drawing'
       told.place = has(/has no place any more/) ? null : find(/^(?:New place|Place): (.*)\.$/m) ?? known.place
       told.onlineUrl = has(/not online any more/) ? null : find(/nline(?: link)?:\n(.*)$/m) ?? known.onlineUrl
       break
     case 'You are registered':
     case 'You have a seat':
     case 'You are waiting for a seat':
+    case 'You take part in the draw':
       Object.assign(told, {
-        state: kind === 'You are waiting for a seat' ? 'waiting' : 'seated',
+        state: kind.includes('waiting') ? 'waiting' : kind.includes('draw') ? 'drawing' : 'seated',
         date: dated(/, on (.*?)\.$/m),
         place: find(/^Place: (.*)\.$/m) ?? null,
         onlineUrl: find(/^Join online:\n(.*)$/m) ?? null,
@@ -172,7 +178,10 @@ async function tellStory (plan: Step[]) {
       }
       const isSureOf = !unsure.has(who.id) && confirmed.has(who.id) && who !== fickle
       if (isChange && isSureOf && matches(before, after)) fail('A change is told twice')
-      if (message.subject!.startsWith('You are') && confirmed.has(who.id) && !unsure.has(who.id)) {
+      const isOfDraw = String(message.text).includes('have been drawn')
+      if (isOfDraw && drawn.has(who.id) && !unsure.has(who.id)) fail('A draw is told twice')
+      if (isOfDraw) drawn.add(who.id)
+      if (!isOfDraw && /^You (are|take)/.test(message.subject!) && confirmed.has(who.id) && !unsure.has(who.id)) {
         fail('A registration is confirmed twice')
       }
       if (message.subject!.startsWith('You have') && emailed.get(who.id) === 'seated' && !unsure.has(who.id)) {
@@ -184,6 +193,8 @@ async function tellStory (plan: Step[]) {
     known.set(who.id, after)
     if (!isSure) unsure.add(who.id)
   }
+  /** People who were told the result of the draw. */
+  const drawn = new Set<string>()
   /** The state that the last email told. */
   const emailed = new Map<string, string>()
 
@@ -218,10 +229,20 @@ async function tellStory (plan: Step[]) {
         close () {},
       },
     }, { turn: 2, pause: { first: 1000, longest: 1000 }, stop: 100 })
+    const [{ start }] = await sql<[{ start: Date }]>`SELECT now() AS start`
     sender.start()
     for (let n = 0; n < 3000; n++) {
-      const { account, bulk, batch } = await findWork(sql, 0)
-      if (!account && !bulk && !batch) break
+      const { batch } = await findWork(sql, 0)
+      // An email waits while an earlier one to the same person is being sent, or its sender was killed.
+      const { count } = await sql`
+        SELECT FROM emails WHERE status = 'pending' AND due_at <= now() AND user_id NOT IN (
+          SELECT user_id FROM emails
+          WHERE status = 'pending' AND due_at > now() AND due_at = claimed_at + interval '300 s'
+        )
+      `
+      const { count: claimed } = await sql`SELECT FROM emails WHERE status = 'pending' AND due_at > now()
+        AND due_at = claimed_at + interval '300 s' AND claimed_at >= ${start}`
+      if (count === 0 && claimed === 0 && !batch) break
       if (attempts > 0 && fault !== 'none' && fault !== 'lost response') break
       await sleep(2)
       if (n === 2999) fail('Emails stay')
@@ -272,6 +293,14 @@ async function tellStory (plan: Step[]) {
   const register = async (who: Person) => {
     if (await request(who, 'POST', `/events/${event}/register`) === 201) await see(who, true)
   }
+  const draw = async () => {
+    const { count } = await sql`
+      UPDATE event_details SET draw_at = now() - interval '1 s'
+      WHERE event_id = ${event} AND draw_at IS NOT NULL AND drawn_at IS NULL
+    `
+    await drawDue({ sql, shortSql: app.database.shortSql, log: app.log, tell: tellDraw(app.outbox) })
+    if (count > 0) log.push('draw')
+  }
   const setCapacity = (_: Person, what: number) => set({ capacity: what % 4 || null })
   const deliverBadly = (_: Person, what: number) => deliver(FAULTS[what % FAULTS.length]!)
   const steps: ((who: Person, what: number) => Promise<unknown>)[] = [
@@ -286,6 +315,8 @@ async function tellStory (plan: Step[]) {
     (_, what) => set({ date: DATES[what % 3] }),
     (_, what) => request(admin, 'PUT', `/events/${event}`, { data: DATES[what % 3] }),
     (_, what) => set({ title: `Night ${what % 3}` }),
+    (_, what) => set({ capacity: 1 + what % 2, drawAt: `2998-01-0${1 + what % 9}T10:00:00Z` }),
+    (_, what) => what % 2 ? draw() : set({ drawAt: null }),
     async who => {
       const seat = (await look())?.seats.get(who.id)
       if (!seat) return
@@ -340,7 +371,7 @@ async function tellStory (plan: Step[]) {
 t.test('What a person was last told about an event holds, and is told once', async () => {
   const { TOLD_SEED: seed = 1, TOLD_RUNS: numRuns = 10 } = process.env
   const number = fc.nat(11)
-  const plans = fc.array(fc.tuple(fc.nat(17), number, number), { maxLength: 40, size: 'max' })
+  const plans = fc.array(fc.tuple(fc.nat(19), number, number), { maxLength: 40, size: 'max' })
   await fc.assert(fc.asyncProperty(plans, tellStory), {
     seed: Number(seed), numRuns: Number(numRuns), endOnFailure: true, // Shrinking takes minutes.
   })

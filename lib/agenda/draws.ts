@@ -1,0 +1,146 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import type { FastifyBaseLogger } from 'fastify'
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
+
+import type { Sql } from '../database/client.ts'
+import { retryConflict } from '../database/conflicts.ts'
+import type { AuditEvent } from '../http/audit.ts'
+import { answeredAt, inLineSince, lockEvents, withAnswers } from './seats.ts'
+
+// A draw is only a different order of the line. People who are in line when it is set keep their places. The people who
+// come later take part, and nobody of them has a seat. Then the draw gives them new places in the order of their lots,
+// behind the people who do not take part and in front of everybody who comes later. So seats, positions and all that
+// depends on them are derived from the line as without a draw, and a seat that was seen is kept for the same reasons.
+//
+// The lot of a registration is a hash of a secret seed and its id, which the service makes. The hash of the seed is
+// public as soon as the draw is set, and the seed itself after the draw. So nobody can choose a lot, and everybody can
+// compute all lots. PostgreSQL makes the seed, and no statement contains it: it is in no log and in no error.
+
+/** SQL: a new seed. Each UUID has 122 random bits from a cryptographic source. */
+export const newSeed = (sql: Sql | TransactionSql) => sql`
+  encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'hex')
+`
+
+/** SQL: the hash of a seed, which commits the service to it. */
+export const commitmentOf = (sql: Sql, seed: PendingQuery<Row[]>) => sql`
+  encode(sha256(convert_to(${seed}, 'UTF8')), 'hex')
+`
+
+/**
+ * Sets or moves the draw of an event with a number of seats. A draw that moves keeps its seed, and who takes part. The
+ * caller holds the lock of `lockEvents`, or has added the event.
+ */
+export const setDraw = (sql: TransactionSql, eventId: string, drawAt: Date) => sql`
+  UPDATE event_details SET
+    draw_at = ${drawAt},
+    -- Behind everybody who is in line or has registered
+    draw_from = coalesce(draw_from, greatest(
+      end_of_line(event_id),
+      (SELECT max(registered_at) FROM event_registrations AS registrations WHERE registrations.event_id = ${eventId})
+        + interval '1 microsecond'
+    )),
+    draw_seed = coalesce(draw_seed, ${newSeed(sql)})
+  WHERE event_id = ${eventId}
+`
+
+/** Removes a draw without participants. The caller holds the lock of `lockEvents`. */
+export const removeDraw = (sql: TransactionSql, eventId: string) => sql`
+  UPDATE event_details SET draw_at = NULL, draw_from = NULL, draw_seed = NULL WHERE event_id = ${eventId}
+`
+
+/** Tells whether people take part in the draw of an event. */
+export async function hasParticipants (sql: TransactionSql, eventId: string) {
+  const { count } = await sql`
+    SELECT FROM event_registrations AS registrations ${withAnswers(sql)}
+    WHERE registrations.event_id = ${eventId}
+      AND ${inLineSince(sql)} >= (SELECT draw_from FROM event_details WHERE event_id = ${eventId})
+    LIMIT 1
+  `
+  return count > 0
+}
+
+/** Enqueues emails about a draw, in its transaction. */
+export type TellDraw = (transaction: TransactionSql, eventId: string, userIds: string[]) => Promise<void>
+
+/**
+ * Draws the seats of an event if the draw is due and no other instance was faster. Returns the number of people who
+ * took part; `undefined` if there was nothing to draw. One commit has the result and its emails. The lock of the event
+ * decides which registrations are part of it, not the clock: all others get a place behind it.
+ */
+export function drawSeats (sql: Sql, eventId: string, tell: TellDraw) {
+  return sql.begin(async transaction => {
+    await lockEvents(transaction, sql`SELECT ${eventId}::uuid`)
+    // Places that differ by a microsecond, from `draw_from` to `drawn_at`, also if the clock was set back.
+    const participants = sql`
+      SELECT registrations.id, user_id, ${answeredAt(sql)} AS answered_at,
+        row_number() OVER (ORDER BY lot_of(draw_seed, registrations.id), registrations.id) AS nth
+      FROM event_details JOIN event_registrations AS registrations USING (event_id) ${withAnswers(sql)}
+      WHERE event_details.event_id = ${eventId} AND ${inLineSince(sql)} >= draw_from
+    `
+    const { count } = await transaction`
+      UPDATE event_details SET drawn_at = greatest(
+        clock_timestamp(),
+        draw_from + (SELECT count(*) FROM (${participants}) AS participants) * interval '1 microsecond'
+      )
+      WHERE event_id = ${eventId} AND drawn_at IS NULL AND draw_at <= statement_timestamp()
+    `
+    if (count === 0) return undefined
+    const drawn = await transaction<{ user: string }[]>`
+      WITH participants AS (${participants}), placed AS (
+        INSERT INTO event_answers (registration_id, event_id, since, answered_at)
+        SELECT id, event_id, drawn_at + (nth - 1 - max(nth) OVER ()) * interval '1 microsecond', answered_at
+        FROM participants CROSS JOIN event_details WHERE event_id = ${eventId}
+        ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since, answered_at = excluded.answered_at
+      )
+      SELECT user_id AS user FROM participants ORDER BY nth
+    `
+    await tell(transaction, eventId, drawn.map(({ user }) => user))
+    return drawn.length
+  })
+}
+
+/** Time between two looks for draws that are due. */
+const INTERVAL_MS = 5000
+
+interface Options {
+  sql: Sql
+  /** A separate connection for short statements. */
+  shortSql: Sql
+  log: Pick<FastifyBaseLogger, 'info' | 'error'>
+  tell: TellDraw
+}
+
+/** Draws the seats of all events whose draw is due. A failure of one draw delays no other. */
+export async function drawDue ({ sql, shortSql, log, tell }: Options) {
+  const due = await shortSql<{ id: string }[]>`
+    SELECT event_id AS id FROM event_details
+    WHERE draw_at <= statement_timestamp() AND draw_at IS NOT NULL AND drawn_at IS NULL ORDER BY draw_at
+  `
+  const failures: unknown[] = []
+  for (const { id } of due) {
+    try {
+      const participants = await retryConflict(() => drawSeats(sql, id, tell))
+      if (participants === undefined) continue
+      log.info({ event: 'seats-drawn' satisfies AuditEvent, target: id, participants }, 'audit')
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  if (failures.length > 0) throw failures[0]
+}
+
+/** Draws seats when they are due until the signal aborts, alongside any number of other instances. */
+export async function runDraws (options: Options, signal: AbortSignal, intervalMs = INTERVAL_MS) {
+  let isFailing = false
+  while (!signal.aborted) {
+    try {
+      await drawDue(options)
+      isFailing = false
+    } catch (error) {
+      if (!isFailing) options.log.error({ err: error }, 'Cannot draw seats: the service tries again every 5 seconds')
+      isFailing = true
+    }
+    await sleep(intervalMs, undefined, { signal }).catch(() => {})
+  }
+}

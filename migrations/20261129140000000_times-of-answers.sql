@@ -1,0 +1,9 @@
+-- Up Migration
+
+-- When a person last said whether they come. A draw gives people a new place in line, so `since` does not tell this. Null
+-- for the answers of earlier versions.
+ALTER TABLE event_answers ADD answered_at timestamptz(3);
+
+-- Down Migration
+
+ALTER TABLE event_answers DROP answered_at;
