@@ -18,7 +18,7 @@ import { openClient, type Outcome, type Request, send } from './http.ts'
 import {
   ABANDONED, ATTACKS, type Author, BODIES, FEWER_BODIES, HOST, photo, startAttacks, UNREAD_STREAMS, UPLOADS,
 } from './memory-attacks.ts'
-import { judge, type Row, rowOf } from './report.ts'
+import { judge, type Row, rowOf, statusesOf } from './report.ts'
 import { ROOT } from './programs.ts'
 import type { Scope } from '../scope.ts'
 import { type Service, startService } from './service.ts'
@@ -246,7 +246,8 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       await promisify(execFile)('sh', args, { env: { ...process.env, DATABASE_URL } })
       const outcomes = (await reading).flat()
       judge(row, outcomes, outcomes, false)
-      if (row.failed > 0) row.problems.push(`${row.failed} requests failed`)
+      const failures = outcomes.filter(({ status }) => status !== 200)
+      if (failures.length > 0) row.problems.push(`requests failed: ${statusesOf(failures)}`)
       const closed = await closedBy(url)
       if (closed !== 0) row.problems.push(`${closed} connections were closed`)
       row.note = `${IMPORTED} people were imported beside ${READERS} readers`

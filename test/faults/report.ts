@@ -51,18 +51,26 @@ export const SLOWER = { times: 3, least: 100 }
 
 /** Records what honest clients notice, and a problem if nine of ten are not answered or the median is late. */
 export function judge (row: Row, alone: Outcome[], beside: Outcome[], isTimed: boolean) {
-  const failed = beside.filter(({ status }) => status < 200 || status > 299).length
+  const failures = beside.filter(({ status }) => status < 200 || status > 299)
+  const failed = failures.length
   const median = (outcomes: Outcome[]) => percentile(outcomes.map(({ took }) => took), 50)
   row.sent += beside.length
   row.failed += failed
   row.answered += beside.length - failed
   row.slowest = Math.max(row.slowest, percentile(beside.map(({ took }) => took), 100) / 1000)
   row.medians = { alone: median(alone), beside: median(beside) }
-  if (failed > beside.length / 10) row.problems.push(`${failed} of ${beside.length} failed`)
+  if (failed > beside.length / 10) row.problems.push(`${failed} of ${beside.length} failed: ${statusesOf(failures)}`)
   // Other work on the machine delays the rest.
   if (isTimed && !(row.medians.beside <= allowance(row.medians.alone, SLOWER))) {
     row.problems.push(`the median was ${Math.round(row.medians.beside)} ms, and ${Math.round(row.medians.alone)} alone`)
   }
+}
+
+/** Tells how many outcomes have which status or error. */
+export function statusesOf (outcomes: Outcome[]) {
+  const counts = new Map<number | string, number>()
+  for (const { error, status } of outcomes) counts.set(error ?? status, (counts.get(error ?? status) ?? 0) + 1)
+  return [...counts].map(([what, count]) => `${count} × ${what}`).join(', ')
 }
 
 /** Shows for each attack whether nine of ten answers were as declared, and the median within three times. */
