@@ -18,6 +18,7 @@ import { testimonialsAdminPage } from './pages/admin/testimonials.js'
 import { usersPage } from './pages/admin/users.js'
 import { blogPage, blogsPage } from './pages/blogs.js'
 import { clubPage, clubsPage } from './pages/clubs.js'
+import { drawPage } from './pages/draw.js'
 import { eventPage, eventsPage } from './pages/events.js'
 import { homePage } from './pages/home.js'
 import { allEventsPage, attendeesPage, ownEventsPage } from './pages/manage.js'
@@ -38,6 +39,7 @@ const PAGES = [
   ['/', homePage],
   ['/events', eventsPage],
   ['/events/*', eventPage],
+  ['/events/*/draw', drawPage],
   ['/clubs', clubsPage],
   ['/clubs/*', clubPage],
   ['/clubs/*/members', membersPage, EVERYBODY],

@@ -226,6 +226,9 @@ function howMany ({ registrationCount, comingCount }) {
 
 /** @param {AgendaEvent} event */
 function seats ({ capacity, seatsLeft, waitingCount, ...event }) {
+  if (capacity !== null && isDrawing(event)) {
+    return h('span', {}, `${count(capacity, 'seat is', 'seats are')} drawn on `, atTime(event.drawAt))
+  }
   if (capacity === null || seatsLeft === null || isOver(event)) return null
   return seatsLeft > 0
     ? h('span', {}, `${seatsLeft} of ${count(capacity, 'seat')} left`)
@@ -233,6 +236,15 @@ function seats ({ capacity, seatsLeft, waitingCount, ...event }) {
       ? `Full: ${count(waitingCount, 'person is', 'people are')} waiting`
       : 'Full: new people wait')
 }
+
+/**
+ * Whether the seats of an event wait for their draw.
+ *
+ * @template {{ drawAt: string | null, drawnAt: string | null }} E
+ * @param {E} event
+ * @returns {event is E & { drawAt: string }}
+ */
+const isDrawing = event => event.drawAt !== null && event.drawnAt === null
 
 /**
  * An event, with its own address to share.
@@ -253,10 +265,10 @@ export async function eventPage ({ parts: [id = ''], query }) {
     const [{ event: now }, ownNow] = await load()
     numbers.replaceChildren(...numbersOf(now))
     const shown = seat.update(now, ownNow)
-    const isPromoted = own?.state !== shown
-    if (isPromoted) online.replaceChildren(onlineLink(ownNow))
-    const before = isPromoted ? { ...own, state: shown, onlineUrl: ownNow?.onlineUrl } : own
-    return isSame([event, before], [now, ownNow])
+    const isTold = own?.state !== shown
+    if (isTold) online.replaceChildren(onlineLink(ownNow))
+    const before = isTold ? { ...own, state: shown, onlineUrl: ownNow?.onlineUrl } : own
+    return isSame([{ ...event, drawnAt: now.drawnAt }, before], [now, ownNow])
   })
   return [h('article', { class: 'reading event' },
     cover(title, imageUrl, { of: club.name, wide: true, large: true }),
@@ -266,7 +278,8 @@ export async function eventPage ({ parts: [id = ''], query }) {
     h('dl', { class: 'facts' },
       ...fact('When', atTime(date), untilTime(date, endsAt)),
       ...place ? fact('Where', place) : [],
-      ...hasOnlineUrl ? fact('Online', online) : []),
+      ...hasOnlineUrl ? fact('Online', online) : [],
+      ...event.drawAt ? fact('Draw', h('a', { href: `/events/${id}/draw` }, 'How the seats are drawn')) : []),
     numbers,
     problem && h('p', { class: 'problem', role: 'alert' }, problem),
     ...isOver(event)
@@ -311,7 +324,7 @@ function onlineLink (own) {
  *
  * @param {string} id
  */
-async function ownSeat (id) {
+export async function ownSeat (id) {
   if (!currentUser()) return undefined
   const { seats } = await call(client.GET('/me/seats'))
   return seats.find(({ event }) => event.id === id)
@@ -363,10 +376,10 @@ function seatPart (event, own, isTold) {
     ? "You've cancelled your registration."
     : seat?.state === 'waiting'
       ? `You are number ${seat.position} in line for “${title}”.`
-      : `You're registered for “${title}”.`)
+      : seat?.state === 'drawing'
+        ? `You take part in the draw for “${title}”.`
+        : `You're registered for “${title}”.`)
   const number = h('span', { class: 'number' }, own?.position)
-  // The button stays in its place if the number has fewer digits.
-  number.style.minWidth = `${number.textContent?.length}ch`
   const register = actionButton(verbOf(event), async () => {
     if (!currentUser()) return go(signInToDo(`/events/${id}`))
     try {
@@ -382,11 +395,7 @@ function seatPart (event, own, isTold) {
   }, { class: 'primary' })
   const hasSeat = capacity === null ? "✓ You're registered." : '✓ You have a seat.'
   // Screen readers announce a new text.
-  const words = h('span', { class: 'words', role: 'status' }, own?.state === 'waiting'
-    ? h('span', {}, 'You are number ', number, ' in line. ', EMAILS && (isTold
-      ? 'You get an email when a seat becomes free.'
-      : h('a', { href: '/me/settings' }, 'Get an email when a seat becomes free')))
-    : hasSeat)
+  const words = h('span', { class: 'words', role: 'status' }, wordsFor(own?.state))
   let state = own?.state
   return {
     element: h('p', { class: 'seat' }, ...content()),
@@ -400,14 +409,31 @@ function seatPart (event, own, isTold) {
       seatsLeft = event.seatsLeft
       register.replaceChildren(verbOf(event))
       if (now?.position) number.replaceChildren(String(now.position))
-      if (state === 'waiting' && now?.state === 'seated') {
+      const isDrawn = state === 'drawing' && (now?.state === 'seated' || now?.state === 'waiting')
+      if (isDrawn || (state === 'waiting' && now?.state === 'seated')) {
         // The button stays in its place if the text has fewer lines.
         words.style.minHeight = `${words.offsetHeight}px`
-        words.replaceChildren(hasSeat)
-        state = 'seated'
+        words.replaceChildren(wordsFor(now?.state))
+        state = now?.state
       }
       return state
     },
+  }
+
+  /** @param {OwnSeat['state']} [state] */
+  function wordsFor (state) {
+    if (state === 'drawing') {
+      return h('span', {}, '✓ You take part in the draw on ', atTime(String(event.drawAt)), '. ',
+        EMAILS && (isTold
+          ? 'You get an email with the result.'
+          : h('a', { href: '/me/settings' }, 'Get an email with the result')))
+    }
+    if (state !== 'waiting') return hasSeat
+    // The button stays in its place if the number has fewer digits.
+    number.style.minWidth = `${number.textContent?.length}ch`
+    return h('span', {}, 'You are number ', number, ' in line. ', EMAILS && (isTold
+      ? 'You get an email when a seat becomes free.'
+      : h('a', { href: '/me/settings' }, 'Get an email when a seat becomes free')))
   }
 
   function content () {
@@ -419,9 +445,11 @@ function seatPart (event, own, isTold) {
     return [
       words,
       actionButton("I can't come", async () => {
-        const text = seatsLeft === 0
-          ? 'The next person in line gets your place. If you change your mind, you stand at the end of the line.'
-          : `You can change your mind later${seatsLeft === null ? '' : ', as long as seats are left'}.`
+        const text = state === 'drawing'
+          ? 'You can take part again until the seats are drawn.'
+          : seatsLeft === 0
+            ? 'The next person in line gets your place. If you change your mind, you stand at the end of the line.'
+            : `You can change your mind later${seatsLeft === null ? '' : ', as long as seats are left'}.`
         const question = `Cancel your registration for “${title}”?`
         if (await confirmed(question, text, "I can't come", 'Keep my place')) await say(false)
       }),

@@ -155,12 +155,20 @@ async function editEvent (event, details) {
         value: details?.closesAt && toLocal(details.closesAt),
         hint: 'Registered people can still cancel, and come after all.',
       },
+      {
+        name: 'drawAt',
+        label: 'Draw',
+        type: 'datetime-local',
+        optional: true,
+        value: details?.drawAt && toLocal(details.drawAt),
+        hint: 'When the seats are drawn among all who registered before, so that nobody needs to be fast.',
+      },
     ],
     verb: 'Save',
     cancel: close,
     draft: event ? `event ${event.id}` : 'new event',
     isEdit: Boolean(event),
-    async send ({ date, endsAt, place, onlineUrl, capacity, opensAt, closesAt, ...values }, once) {
+    async send ({ date, endsAt, place, onlineUrl, capacity, opensAt, closesAt, drawAt, ...values }, once) {
       const body = {
         ...values,
         // Of an empty date, the service says that it is missing.
@@ -168,6 +176,7 @@ async function editEvent (event, details) {
         ...endsAt !== undefined && { endsAt: timeOf(endsAt, details?.endsAt) },
         ...opensAt !== undefined && { opensAt: timeOf(opensAt, details?.opensAt) },
         ...closesAt !== undefined && { closesAt: timeOf(closesAt, details?.closesAt) },
+        ...drawAt !== undefined && { drawAt: timeOf(drawAt, details?.drawAt) },
         ...place !== undefined && { place: place || null },
         ...onlineUrl !== undefined && { onlineUrl: onlineUrl || null },
         ...capacity !== undefined && { capacity: capacity === '' ? null : Number(capacity) },
@@ -355,7 +364,7 @@ async function eventsFrom (club, from) {
 }
 
 /** @type {Record<string, string>} */
-const STATES = { seated: 'Comes', waiting: 'Waits', declined: "Can't come" }
+const STATES = { seated: 'Comes', waiting: 'Waits', drawing: 'Takes part in the draw', declined: "Can't come" }
 
 /**
  * The people who are registered for an event, with their seats.
@@ -403,7 +412,8 @@ export async function attendeesPage ({ parts: [id = ''] }) {
 function summaryOf (event, seats) {
   const come = seats.filter(({ state }) => state === 'seated').length
   const wait = seats.filter(({ state }) => state === 'waiting').length
-  const declined = seats.length - come - wait
+  const draw = seats.filter(({ state }) => state === 'drawing').length
+  const declined = seats.length - come - wait - draw
   return [atTime(event.date), [
     ` · ${count(seats.length, 'registration')}`,
     event.capacity === null
@@ -411,6 +421,7 @@ function summaryOf (event, seats) {
       : `${come} of ${count(event.capacity, 'seat')} taken`,
     declined > 0 && `${declined} can't come`,
     wait > 0 && `${count(wait, 'person is', 'people are')} waiting`,
+    draw > 0 && `${count(draw, 'person takes', 'people take')} part in the draw`,
   ].filter(Boolean).join(' · ')]
 }
 
@@ -420,7 +431,7 @@ function summaryOf (event, seats) {
  * @param {Schemas['ManagedEvent']} event
  * @param {Schemas['Seat']} seat
  */
-function rowOf (event, { registrationId, name, email, registeredAt, state, position, isReached }) {
+function rowOf (event, { registrationId, name, email, registeredAt, answeredAt, state, position, isReached }) {
   const text = !EMAILS || state === 'declined' || isOver(event)
     ? 'The registration is deleted, and no email tells the person.'
     : isReached
@@ -431,7 +442,9 @@ function rowOf (event, { registrationId, name, email, registeredAt, state, posit
       h('span', { class: 'meta' }, h('span', {}, email),
         !isReached && EMAILS && h('span', { class: 'badge draft' }, 'Cannot be reached'))),
     h('div', {}, `${STATES[state]}${position === null ? '' : ` (number ${position})`}`,
-      h('span', { class: 'meta' }, h('span', {}, 'registered on ', onDate(registeredAt)))),
+      h('span', { class: 'meta' }, h('span', {}, 'registered on ', onDate(registeredAt)),
+        answeredAt !== null && answeredAt !== registeredAt &&
+          h('span', {}, state === 'declined' ? 'said so on ' : 'came back on ', atTime(answeredAt)))),
     actionButton('Take off', async () => {
       if (!await confirmed(`Take ${name} off the list?`, text, 'Take off')) return
       const params = { path: { id: event.id, registrationId } }

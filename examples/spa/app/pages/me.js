@@ -52,6 +52,7 @@ export async function mePage () {
         return eventLine(shown, h('p', { class: 'meta going' },
           isOver(event) && h('span', { class: 'badge' }, 'Over'),
           state === 'declined' && h('span', { class: 'badge' }, "You can't come"),
+          state === 'drawing' && h('span', { class: 'badge' }, 'You take part in the draw'),
           state === 'waiting' && h('span', { class: 'badge draft' }, 'Number ', places.get(event.id), ' in line'),
           h('span', {}, 'registered on ', onDate(registeredAt)),
           state !== 'declined' && reminder(event.date, reminderHours)))
