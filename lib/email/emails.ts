@@ -104,14 +104,14 @@ export const isNextInTurn = (sql: Sql | TransactionSql) => sql`
 /** Advisory lock of the sender that claims emails. */
 const CLAIMING = 5_904_417_233
 
-/** SQL: the id of the event that an email is about, or null. */
-const eventOf = (sql: Sql | TransactionSql) => sql`coalesce(data #>> '{event,id}', data ->> 'event')`
+/** SQL: the id of the event or the club that an email is about, or null. */
+const subjectOf = (sql: Sql | TransactionSql) => sql`coalesce(data #>> '{event,id}', data ->> 'event', data ->> 'club')`
 
 /**
  * Claims the oldest email of every turn, then the second ones, and so on. If not all of them fit, chance decides, so
- * that nobody is always the last. Emails to one user about one event follow one another, because an email decides what
- * is news in the next one. So senders claim one after the other, because a sender does not see which emails another
- * sender has claimed and not committed.
+ * that nobody is always the last. Emails to one user about one event or club follow one another, because an email
+ * decides what is news in the next one. So senders claim one after the other, because a sender does not see which
+ * emails another sender has claimed and not committed.
  */
 export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
   await sql`SELECT pg_advisory_xact_lock(${CLAIMING})`
@@ -122,13 +122,13 @@ export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }:
     WITH due AS (
       SELECT id, bulk, row_number() OVER (PARTITION BY bulk, ${turnOfEmail(sql)} ORDER BY due_at, id) AS turn
       FROM (
-        SELECT *, row_number() OVER (PARTITION BY user_id, ${eventOf(sql)} ORDER BY due_at, id) AS nth
+        SELECT *, row_number() OVER (PARTITION BY user_id, ${subjectOf(sql)} ORDER BY due_at, id) AS nth
         FROM emails WHERE ${dueEmails(sql)}
       ) AS emails
-      WHERE ${eventOf(sql)} IS NULL OR (nth = 1 AND (user_id, ${eventOf(sql)}) NOT IN (
-        SELECT user_id, ${eventOf(sql)} FROM emails
+      WHERE ${subjectOf(sql)} IS NULL OR (nth = 1 AND (user_id, ${subjectOf(sql)}) NOT IN (
+        SELECT user_id, ${subjectOf(sql)} FROM emails
         WHERE status = 'pending' AND due_at > now() AND due_at = claimed_at + make_interval(secs => ${LEASE_SECONDS})
-          AND ${eventOf(sql)} IS NOT NULL
+          AND ${subjectOf(sql)} IS NOT NULL
       ))
     ), ordered AS (
       SELECT id, bulk, row_number() OVER (PARTITION BY bulk ORDER BY turn, random()) AS place FROM due

@@ -34,6 +34,7 @@ export const clubRequest = notification<{ club: string }>(async ({ userId, data 
 const SHOWN = 20
 
 interface NewEvent {
+  id: string
   club: string
   title: string
   date: string
@@ -41,18 +42,26 @@ interface NewEvent {
   place: string | null
 }
 
-/** Tells members about the events of their club that are new since a time, and to come. */
-export const clubNews = notification<{ club: string, since: string }>(async ({ userId, data }, context) => {
+/**
+ * Tells members about the events of their club that are new since a time, and to come, but not again about those of an
+ * earlier email: it may have been sent after the time, because it had to wait.
+ */
+export const clubNews = notification<{ club: string, since: string }>(async ({ id, userId, data }, context) => {
   const { sql, config } = context
   const events = await sql<NewEvent[]>`
-    SELECT clubs.name AS club, title, iso8601(date) AS date, iso8601(${endOf(sql)}) AS "endsAt", place
+    SELECT events.id, clubs.name AS club, title, iso8601(date) AS date, iso8601(${endOf(sql)}) AS "endsAt", place
     FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
     WHERE club_id = ${data.club} AND events.created_at >= ${data.since}::text::timestamptz AND events.date > now()
       AND EXISTS (
         SELECT FROM club_members AS members
         WHERE members.user_id = ${userId} AND members.club_id = events.club_id AND state = 'member' AND news
       )
-    ORDER BY events.date, events.id LIMIT ${SHOWN + 1}
+      AND NOT EXISTS (
+        SELECT FROM emails
+        WHERE emails.user_id = ${userId} AND template = 'club-news' AND emails.id <> ${id}
+          AND emails.data #> '{announced,events}' ? events.id::text
+      )
+    ORDER BY events.date, events.id
   `
   const [first] = events
   if (!first) return undefined
@@ -67,6 +76,7 @@ export const clubNews = notification<{ club: string, since: string }>(async ({ u
       ...events.length > SHOWN ? ['There are more new events.'] : [],
       ...linkTo(`/clubs/${data.club}`, 'Open the page of the club', context),
     ],
+    announced: { events: events.map(event => event.id) },
   }
 })
 

@@ -1,4 +1,5 @@
 import { writeEmails } from '#lib/email/batches.js'
+import { claimEmails, recordOutcomes } from '#lib/email/emails.js'
 import { Sender } from '#lib/email/sender.js'
 import { templates } from '#lib/email/templates.js'
 import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
@@ -158,4 +159,30 @@ t.test('Members are told about new events of their club, in one email a day', as
   await ada.inject('PUT', '/me/notifications', { notifications: { clubNews: true } })
   await ada.inject('DELETE', `/me/clubs/${id}`)
   t.strictSame(await news(), [], 'the person has left')
+})
+
+t.test('Members are told about an event once, though emails have waited', async t => {
+  const { head, join, decide } = await clubWithHead()
+  const ada = await person(app, 'STUDENT', verified)
+  await join(ada)
+  await decide(ada, { state: 'member' })
+  await sql`TRUNCATE emails, email_batches`
+  const addEvent = (title: string) => head.inject('POST', '/events', { ...EVENT, title, data: '2031-01-01T10:00:00Z' })
+  await addEvent('Blitz')
+  await emails()
+  // The first email is composed after this, so it tells both.
+  await addEvent('Rapid')
+  await emails()
+  const claim = () => claimEmails(sql, { account: 9, bulk: 9 })
+  const claimed = await claim()
+  t.equal(claimed.length, 1, 'an email waits for the one before')
+  const [email] = claimed as [typeof claimed[0]]
+  const recipient = { email: 'ada@example.org', isVerified: true, firstName: 'Ada', lastName: 'Lovelace' }
+  const content = await templates['club-news'](email, { sql, config: testConfig(MAIL), recipient })
+  t.match(JSON.stringify(content?.paragraphs), /Blitz.*Rapid/)
+  await recordOutcomes(sql, [{ id: email.id, status: 'sent', attempts: 1, announced: content!.announced! }])
+  const untold = async () => (await emails()).map(({ subject }) => subject).filter(subject => subject !== undefined)
+  t.strictSame(await untold(), ['New events of Chess Club'], 'only the email itself says it')
+  await addEvent('Simul')
+  t.strictSame(await untold(), ['New events of Chess Club', 'Chess Club: Simul'])
 })
