@@ -66,6 +66,7 @@ LANGUAGE plpgsql
 SET search_path FROM CURRENT
 AS $$
 BEGIN
+  -- The lock order of every change of seats. The check of the foreign key takes the same lock, perhaps later.
   PERFORM FROM events WHERE id = NEW.event_id FOR KEY SHARE;
   PERFORM FROM event_details WHERE event_id = NEW.event_id AND capacity IS NOT NULL FOR UPDATE;
   IF FOUND THEN

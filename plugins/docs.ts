@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { finished, Readable } from 'node:stream'
 
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyError } from 'fastify'
@@ -54,9 +54,7 @@ export default fp(async app => {
     })
     // The client of a response that waits for another one may leave before Fastify looks at the file.
     docs.addHook('onSend', async (_request, { raw }, payload) => {
-      if (!(payload instanceof Readable)) return
-      if (raw.destroyed) payload.destroy()
-      else raw.once('close', () => payload.destroy())
+      if (payload instanceof Readable) finished(raw, () => payload.destroy())
     })
     await docs.register(swaggerUi, {
       routePrefix: '/docs',

@@ -335,7 +335,7 @@ class DataDirectory {
       if (lock?.alone) await this.#run('pg_ctl', 'stop', '--pgdata', this.path, '--mode', 'fast', '--wait')
     } catch (error) {
       // A process that releases it at the same time may be stopping the server, or has stopped it.
-      if (!STOPPING.test((error as { code?: string }).code ?? '') && await this.#port()) throw error
+      if (!STOPPING.test(String((error as { code?: string }).code)) && await this.#port()) throw error
     } finally {
       await sql.end({ timeout: 0 })
     }

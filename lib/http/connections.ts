@@ -26,7 +26,7 @@ const TURN_MS = 50
  * a single connection is read every 50 ms.
  */
 export class Connections extends Map<Socket, Connection> {
-  readonly #floods = new Map<string, number>()
+  #floods = new Map<string, number>()
   readonly #paused = new Set<Socket>()
   #timer: NodeJS.Timeout | undefined
 
@@ -35,7 +35,7 @@ export class Connections extends Map<Socket, Connection> {
     if (socket.destroyed) return
     socket.destroy()
     const now = performance.now()
-    for (const [network, time] of this.#floods) if (now - time > FLOOD_MS) this.#floods.delete(network)
+    this.#floods = new Map([...this.#floods].filter(([, time]) => now - time < FLOOD_MS))
     this.#floods.set(this.get(socket)!.network, now)
     for (const other of this.keys()) this.#pause(other)
     setImmediate(() => {
@@ -55,7 +55,7 @@ export class Connections extends Map<Socket, Connection> {
   }
 
   #hasFlooded (socket: Socket) {
-    return this.#floods.has(this.get(socket)!.network)
+    return performance.now() - (this.#floods.get(this.get(socket)!.network) ?? -Infinity) < FLOOD_MS
   }
 
   #pause (socket: Socket) {

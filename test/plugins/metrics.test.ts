@@ -112,13 +112,15 @@ t.test('Connections that were closed because the memory was short are counted', 
 
 t.test('Gauges count the connections of the pool, and the passwords that are hashed', async t => {
   const app = await build(t, { ...measured, DATABASE_POOL_SIZE: '3' })
-  t.match(await scrape(app), { database_connections: '1', database_connections_max: '5', password_hashes_running: '0' })
+  // Opens the connection that also looks for draws.
+  await app.database.shortSql`SELECT`
+  t.match(await scrape(app), { database_connections: '2', database_connections_max: '5', password_hashes_running: '0' })
   await Promise.all(Array.from({ length: 5 }, () => app.sql`SELECT pg_sleep(0.1)`))
   await t.rejects(app.sql`BEGIN`)
   // Until the connection is closed, a stop would wait for it.
   await app.sql`SELECT`
   t.match(await scrape(app), {
-    database_connections: '2', database_connections_silent_total: '0', database_connections_stray_total: '1',
+    database_connections: '3', database_connections_silent_total: '0', database_connections_stray_total: '1',
   })
 })
 

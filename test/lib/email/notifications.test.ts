@@ -318,7 +318,7 @@ t.test('Emails tell who takes part in a draw, a new time, and the result once', 
   const people = [await member(), await member(), await member()]
   const set = (details: object) => admin.inject('PUT', `/agenda/${event}`, details)
   const status = (email: Email) => /STATUS:(.*)/.exec(calendarOf(t, email))![1]
-  await set({ capacity: 1, drawAt: '2998-01-01T10:00:00Z', place: 'Room 1', date: '2999-01-31T18:30:00Z' })
+  await set({ capacity: 2, drawAt: '2998-01-01T10:00:00Z', place: 'Room 1', date: '2999-01-31T18:30:00Z' })
   for (const who of people) await who.inject('POST', `/events/${event}/register`)
   const confirmations = await deliver(t)
   t.strictSame(confirmations.map(({ subject }) => subject), Array(3).fill('You take part in the draw: Chess Night'))
@@ -358,7 +358,7 @@ t.test('Emails tell who takes part in a draw, a new time, and the result once', 
   const first = [...people, dan].find(({ id }) => id === seats[0].userId)!
   await first.inject('PUT', `/me/seats/${event}`, { coming: false })
   const next = await deliver(t)
-  t.strictSame(next.map(headOf), [[seats[1].email, 'You have a seat: Chess Night']], 'who moves up is told')
+  t.strictSame(next.map(headOf), [[seats[2].email, 'You have a seat: Chess Night']], 'who moves up is told')
 })
 
 t.test('Nobody is told about a draw that is of no use to them any more', async t => {
