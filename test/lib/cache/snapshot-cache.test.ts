@@ -79,9 +79,10 @@ function start (t: Test, { maxBytes = ROOMY, sql = connect(t, 4), shortSql = con
 test('While a read of the snapshot exceeds the timeout, others fail at once', async t => {
   const shortSql = connect(t, 1)
   const cache = createSnapshotCache({ sql: connect(t, 1), shortSql, maxBytes: ROOMY, timeoutSeconds: 0.1 })
-  const slow = shortSql`SELECT pg_sleep(1)`.execute()
+  const slow = shortSql`SELECT pg_sleep(2)`.execute()
   const first = cache.readSnapshot()
-  await sleep(200)
+  // Much longer than the timeout, because the first read may begin late on a busy machine.
+  await sleep(1000)
   await t.rejects(cache.readSnapshot(), { message: 'The database does not respond' })
   await slow
   t.ok(await first)
