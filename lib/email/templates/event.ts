@@ -74,9 +74,10 @@ export const seat = notification<{ event: string }>(async (email, context) => {
 /** Tells a person who took part in a draw its result, unless an email has told it, for example the confirmation. */
 export const draw = notification<{ event: string }>(async (email, context) => {
   const event = await findEventOf(context, email.userId, email.data.event)
-  if (!event || isOver(event) || event.seat.state === 'declined') return undefined
-  const told = await findAnnounced(context, email, event.id)
-  if (told?.seat?.state === event.seat.state && told.seat.placeInLine === event.placeInLine) return undefined
+  const told = await findAnnounced(context, email, email.data.event)
+  const isTold = String([told?.seat?.state, told?.seat?.placeInLine]) ===
+    String([event?.seat.state, event?.placeInLine])
+  if (!event || isOver(event) || event.seat.state === 'declined' || isTold) return undefined
   const isSeated = event.seat.state === 'seated'
   return {
     subject: isSeated ? `You have a seat: ${event.title}` : `You are waiting for a seat: ${event.title}`,
