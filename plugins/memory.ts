@@ -43,13 +43,7 @@ export default fp(async app => {
     const { network } = request
     const connection = app.connections.get(request.socket)
     // A request of `inject` has no connection.
-    if (connection) {
-      connection.network = network
-      if (request.routeOptions.config.isStream) {
-        connection.streams++
-        raw.once('close', () => connection.streams--)
-      }
-    }
+    if (connection) connection.network = network
     const weight = announcedLength(request)
     if (weight <= SHORT_BYTES) return done()
     const body = { network, weight }

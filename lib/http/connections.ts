@@ -7,8 +7,6 @@ export interface Connection {
   network: string
   /** Responses that are not complete. */
   readonly responses: Set<ServerResponse>
-  /** How many of them are streams that stay open. */
-  streams: number
   /** Value of `socket.bytesRead` when the connection was last without a request. */
   bytesRead: number
 }

@@ -93,12 +93,10 @@ export class Memory {
   #close () {
     const open = [...this.#connections].filter(([socket]) => !socket.destroyed)
     // Of equal connections, the newest is closed first.
-    const connections = open.reverse().map(([socket, { network, responses: { size }, streams, bytesRead }]) => ({
+    const connections = open.reverse().map(([socket, { network, responses: { size }, bytesRead }]) => ({
       socket,
       network,
-      // A stream of changes holds nothing but what its client has not taken.
-      weight: WEIGHT.connection + WEIGHT.request * (size - streams) +
-        socket.bytesRead - bytesRead + socket.writableLength,
+      weight: WEIGHT.connection + WEIGHT.request * size + socket.bytesRead - bytesRead + socket.writableLength,
     })).sort((one, other) => other.weight - one.weight)
     const networks = sumByNetwork(connections)
     let rest = CLOSED * networks.reduce((total, [, sum]) => total + sum, 0)

@@ -79,7 +79,7 @@ export function createHttpServer (config: Config, connections: Connections, list
     const responses = new Set<ServerResponse>()
     // A connection of a proxy carries requests of different clients, so it begins as a network of its own.
     const network = isProxy(remoteAddress, 0) ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress)
-    connections.set(socket, { network, responses, streams: 0, bytesRead: 0 })
+    connections.set(socket, { network, responses, bytesRead: 0 })
     socket.once('close', () => {
       // Node reports it to the first response only. The others would never end: 1,874 streams stayed open.
       for (const response of responses) if (!response.closed) response.destroy().emit('close')

@@ -13,7 +13,7 @@ const MB = 2 ** 20
 function start () {
   const connections = new Connections()
   const memory = new Memory(512 * MB, connections)
-  const open = (network: string, name: string, requests = 0, ended = 0, streams = 0) => {
+  const open = (network: string, name: string, requests = 0, ended = 0) => {
     const socket = {
       name,
       bytesRead: 0,
@@ -22,7 +22,7 @@ function start () {
       destroy () { socket.destroyed = true },
     }
     const responses = new Set(Array.from({ length: requests }, () => ({}) as ServerResponse))
-    connections.set(socket as unknown as Socket, { network, responses, streams, bytesRead: ended })
+    connections.set(socket as unknown as Socket, { network, responses, bytesRead: ended })
     return socket
   }
   return { memory, open }
@@ -79,15 +79,6 @@ t.test('If much is held after a full collection, freed memory that is resident d
   t.notOk(socket.destroyed, 'enough memory')
   memory.enforce({ heap: 60 * MB, held: 260 * MB, resident: 495 * MB })
   t.ok(socket.destroyed)
-})
-
-t.test('Streams of changes hold less than requests that wait', async t => {
-  const { memory, open } = start()
-  const streams = Array.from({ length: 100 }, (_, n) => open('a', `a${n}`, 1, 0, 1))
-  const others = Array.from({ length: 20 }, (_, n) => open('b', `b${n}`, 1))
-  memory.enforce({ heap: 200 * MB, resident: 0 })
-  t.equal(closed([...streams, ...others]).replace(/b\d+ ?/g, ''), '')
-  t.not(closed(others), '')
 })
 
 t.test('Requests without a response have weight, and of equal connections the newest is closed', async t => {
