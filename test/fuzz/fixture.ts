@@ -141,6 +141,10 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
       capacity: n + 1,
       online_url: image,
       seated_until: null,
+      draw_at: n ? null : new Date(Date.UTC(2026, 0)),
+      draw_from: n ? null : new Date(Date.UTC(2026, 0)),
+      draw_seed: n ? null : '0'.repeat(64),
+      drawn_at: n ? null : new Date(Date.UTC(2026, 0)),
     })),
     event_registrations: times(8, n => ({
       id: id('event_registrations', n),
