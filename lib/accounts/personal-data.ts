@@ -1,7 +1,8 @@
 import type { Sql } from 'postgres'
 
 import { type ReadBatch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
-import { answeredAt, comes, withAnswers } from '../agenda/seats.ts'
+import { withAnswers } from '../agenda/details.ts'
+import { answeredAt, comes } from '../agenda/seats.ts'
 import { officeOf } from '../clubs/members.ts'
 import { avatarOf } from '../database/columns.ts'
 import { preferences } from '../email/notifications.ts'

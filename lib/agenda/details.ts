@@ -24,6 +24,17 @@ export const runsUntil = (sql: Sql | TransactionSql, date = sql`events.date`) =>
 /** SQL: the place in line from which people take part in a draw that waits; null without one. Needs `event_details`. */
 export const drawsFrom = (sql: Sql | TransactionSql) => sql`CASE WHEN drawn_at IS NULL THEN draw_from END`
 
+/** SQL: since when a person is in line; null if the person does not come. Needs `registrations` and `answers`. */
+export const inLineSince = (sql: Sql | TransactionSql) => sql`
+  CASE WHEN answers.registration_id IS NULL THEN registrations.registered_at ELSE answers.since END
+`
+
+/** SQL join: the answers of registrations, or nulls. */
+export const withAnswers = (sql: Sql | TransactionSql) => sql`
+  LEFT JOIN event_answers AS answers
+    ON answers.registration_id = registrations.id AND answers.event_id = registrations.event_id
+`
+
 /** SQL query: the number of people who registered for an event, and of those who come. */
 const countsOf = (sql: Sql) => sql`
   SELECT registered, registered - declined AS coming
@@ -41,10 +52,8 @@ export const withCounts = (sql: Sql) => sql`CROSS JOIN LATERAL (${countsOf(sql)}
 /** SQL query: the number of people in line without a seat that a smaller room left to them. Needs `withDetails`. */
 const cameAfter = (sql: Sql) => sql`
   (
-    SELECT count(*) FROM event_registrations AS registrations LEFT JOIN event_answers AS answers
-      ON answers.registration_id = registrations.id AND answers.event_id = registrations.event_id
-    WHERE registrations.event_id = events.id AND seated_until <
-      CASE WHEN answers.registration_id IS NULL THEN registrations.registered_at ELSE answers.since END
+    SELECT count(*) FROM event_registrations AS registrations ${withAnswers(sql)}
+    WHERE registrations.event_id = events.id AND seated_until < ${inLineSince(sql)}
   )
 `
 
@@ -55,9 +64,7 @@ const cameAfter = (sql: Sql) => sql`
 const waitingBefore = (sql: Sql) => sql`
   (
     SELECT greatest(least(count(*) - capacity, count(*) FILTER (WHERE (since <= seated_until) IS NOT TRUE)), 0) FROM (
-      SELECT CASE WHEN answers.registration_id IS NULL THEN registered_at ELSE answers.since END AS since
-      FROM event_registrations AS registrations LEFT JOIN event_answers AS answers
-        ON answers.registration_id = registrations.id AND answers.event_id = registrations.event_id
+      SELECT ${inLineSince(sql)} AS since FROM event_registrations AS registrations ${withAnswers(sql)}
       WHERE registrations.event_id = events.id AND registered_at < draw_from
     ) AS line
     WHERE since < draw_from

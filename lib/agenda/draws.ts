@@ -6,7 +6,8 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 import type { Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import type { AuditEvent } from '../http/audit.ts'
-import { answeredAt, inLineSince, lockEvents, withAnswers } from './seats.ts'
+import { inLineSince, withAnswers } from './details.ts'
+import { answeredAt, lockEvents } from './seats.ts'
 
 // A draw is only a different order of the line. People who are in line when it is set keep their places. The people who
 // come later take part, and nobody of them has a seat. Then the draw gives them new places in the order of their lots,

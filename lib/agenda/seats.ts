@@ -1,7 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Sql } from '../database/client.ts'
-import { comingCount, drawsFrom, runsUntil, withDetails } from './details.ts'
+import { comingCount, drawsFrom, inLineSince, runsUntil, withAnswers, withDetails } from './details.ts'
 
 // A seat is derived and never stored: the people who come to an event stand in line, ordered by the time when they last
 // said so, and the first `capacity` of them have a seat. So nobody is ever promoted, and no promotion can be lost. A
@@ -18,17 +18,6 @@ export interface Seat {
   state: SeatState
   position: number | null
 }
-
-/** SQL: since when a person is in line; null if the person does not come. Needs `registrations` and `answers`. */
-export const inLineSince = (sql: Sql | TransactionSql) => sql`
-  CASE WHEN answers.registration_id IS NULL THEN registrations.registered_at ELSE answers.since END
-`
-
-/** SQL join: the answers of registrations, or nulls. */
-export const withAnswers = (sql: Sql | TransactionSql) => sql`
-  LEFT JOIN event_answers AS answers
-    ON answers.registration_id = registrations.id AND answers.event_id = registrations.event_id
-`
 
 /**
  * SQL: when a person last said whether they come; null if they said to an earlier version that they do not. Needs
@@ -126,8 +115,10 @@ const seatOf = (sql: Sql) => sql`(
  */
 export const withSeat = (sql: Sql) => sql`CROSS JOIN LATERAL (SELECT ${seatOf(sql)} AS seat OFFSET 0) AS own`
 
-/** SQL condition: whether the person in the column `seat` of `withSeat` may get a seat, and has none yet. */
-export const isTentative = (sql: Sql) => sql`seat ->> 'state' IN ('waiting', 'drawing')`
+/** SQL condition: the person with this seat, by default the column of `withSeat`, may get a seat and has none yet. */
+export const isTentative = (sql: Sql | TransactionSql, seat = sql`seat`) => sql`
+  ${seat} ->> 'state' IN ('waiting', 'drawing')
+`
 
 /**
  * SQL: identifies the place of a user in the line of an event; null if the user does not come. A person who comes back

@@ -2,7 +2,7 @@ import type { TransactionSql } from 'postgres'
 
 import { runsUntil, withDetails } from '../agenda/details.ts'
 import type { TellDraw } from '../agenda/draws.ts'
-import { comes, type Lines, newSeats, seatsOf } from '../agenda/seats.ts'
+import { comes, isTentative, type Lines, newSeats, seatsOf } from '../agenda/seats.ts'
 import { arrayOf } from '../database/idempotency.ts'
 import { lastAnnounced } from './events.ts'
 import type { Outbox } from './outbox.ts'
@@ -51,7 +51,7 @@ export async function tellMissed (
         SELECT user_id FROM (${seatsOf(transaction, transaction`running.id`)}) AS seats
         WHERE state = 'seated' AND EXISTS (
           SELECT FROM (${lastAnnounced(transaction, transaction`seats.user_id`, transaction`running.id`)}) AS last
-          WHERE announced -> 'seat' ->> 'state' IN ('waiting', 'drawing')
+          WHERE ${isTentative(transaction, transaction`announced -> 'seat'`)}
         )
         ORDER BY since, seats.id
       ) AS user_ids

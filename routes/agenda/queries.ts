@@ -3,10 +3,10 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import {
-  agendaColumns, cancelledEvent, knownBefore, knownEvent, runsUntil, withCounts, withDetails,
+  agendaColumns, cancelledEvent, inLineSince, knownBefore, knownEvent, runsUntil, withAnswers, withCounts, withDetails,
 } from '../../lib/agenda/details.ts'
 import { commitmentOf, hasParticipants, newSeed, removeDraw, setDraw } from '../../lib/agenda/draws.ts'
-import { comes, inLineSince, lockLines, seatsOf, withAnswers } from '../../lib/agenda/seats.ts'
+import { comes, lockLines, seatsOf } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
@@ -174,10 +174,7 @@ export function insertEvent (
   const { title, description, imageUrl, date, endsAt = null } = event
   const drawAt = event.drawAt ? new Date(event.drawAt) : null
   checkWindow(event)
-  const details = {
-    ...toColumns(event, STORED_DETAILS),
-    duration_ms: durationOf(new Date(date), endsAt),
-  }
+  const details = { ...toColumns(event, STORED_DETAILS), duration_ms: durationOf(new Date(date), endsAt) }
   return sql.begin(async transaction => {
     let isNew = false
     const [created] = await createOnce(transaction, attempt, async () => {

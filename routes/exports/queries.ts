@@ -1,5 +1,6 @@
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
-import { answeredAt, firstWaiting, type SeatState, stateBefore, withAnswers } from '../../lib/agenda/seats.ts'
+import { withAnswers } from '../../lib/agenda/details.ts'
+import { answeredAt, firstWaiting, type SeatState, stateBefore } from '../../lib/agenda/seats.ts'
 import { untrimmedName } from '../../lib/database/columns.ts'
 import { type KeysetPosition, type ReadBatch, nextRows } from '../../lib/database/keyset.ts'
 

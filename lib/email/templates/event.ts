@@ -48,6 +48,10 @@ const haveSeat = (event: EmailedEvent, { config }: Context) =>
 /** What people with a new seat can do for the next in line. */
 const IF_NOT = 'If you cannot come, please say so on the page of the event. The next person in line gets your seat.'
 
+/** Tells whether an email has told the person their present seat or place in line. */
+const isSeatTold = (event: EmailedEvent, told: KnownEvent | undefined) =>
+  told?.seat?.state === event.seat.state && told.seat.placeInLine === event.placeInLine
+
 /** Tells a person who waited that there is a seat now. */
 export const seat = notification<{ event: string }>(async (email, context) => {
   const { userId, data, key } = email
@@ -56,7 +60,7 @@ export const seat = notification<{ event: string }>(async (email, context) => {
   // The person left this place in line. If the person waited again, another email tells about the new place.
   if (event.placeInLine !== key) return undefined
   const told = await findAnnounced(context, email, event.id)
-  if (told?.seat?.state === 'seated' && told.seat.placeInLine === key) return undefined
+  if (isSeatTold(event, told)) return undefined
   return {
     subject: `You have a seat: ${event.title}`,
     paragraphs: [
@@ -75,9 +79,7 @@ export const seat = notification<{ event: string }>(async (email, context) => {
 export const draw = notification<{ event: string }>(async (email, context) => {
   const event = await findEventOf(context, email.userId, email.data.event)
   const told = await findAnnounced(context, email, email.data.event)
-  const isTold = String([told?.seat?.state, told?.seat?.placeInLine]) ===
-    String([event?.seat.state, event?.placeInLine])
-  if (!event || isOver(event) || event.seat.state === 'declined' || isTold) return undefined
+  if (!event || isOver(event) || event.seat.state === 'declined' || isSeatTold(event, told)) return undefined
   const isSeated = event.seat.state === 'seated'
   return {
     subject: isSeated ? `You have a seat: ${event.title}` : `You are waiting for a seat: ${event.title}`,
@@ -165,9 +167,9 @@ interface Change {
 
 /**
  * Tells each attendee about a new title, date, end, place or club, people with a seat about a new online link, and
- * people who take part in a draw about its new time.
- * People who do not come are told about a new date only, because it may suit them. The email lists the changes since
- * the last email to that person, or since `known` if there was no email.
+ * people who take part in a draw about its new time. People who do not come are told about a new date only, because it
+ * may suit them. The email lists the changes since the last email to that person, or since `known` if there was no
+ * email.
  */
 export const eventChanged = notification<Change>(async (email, context) => {
   const { userId, data } = email

@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import { agendaColumns, knownEvent, runsUntil, withCounts, withDetails } from '../../../lib/agenda/details.ts'
-import { comes, lockLines, placeInLine, withSeat } from '../../../lib/agenda/seats.ts'
+import { comes, isTentative, lockLines, placeInLine, withSeat } from '../../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
 import { lastAnnounced } from '../../../lib/email/events.ts'
@@ -70,7 +70,7 @@ export function setComing (
           ${userId}::uuid AS user_id, ${placeInLine(sql, sql`${userId}`, sql`${eventId}`)} AS key,
           jsonb_build_object('event', ${eventId}::text) AS data
         FROM (${lastAnnounced(sql, sql`${userId}`, sql`${eventId}`)}) AS last
-        WHERE announced -> 'seat' ->> 'state' IN ('waiting', 'drawing') AND ${row!.seat.state === 'seated'}
+        WHERE ${isTentative(sql, sql`announced -> 'seat'`)} AND ${row!.seat.state === 'seated'}
       `, userId)}`
       if (promoted === 0) {
         await transaction`${outbox.enqueue('event-changed', sql`
