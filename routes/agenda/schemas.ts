@@ -208,8 +208,7 @@ export const listSeats = {
   operationId: 'listSeats',
   summary: 'List who comes to an event',
   description: 'People with a seat come first, then those who wait or take part in a draw, then those who do not ' +
-    'come. ' +
-    '`isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.',
+    'come. `isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.',
   params,
   response: {
     200: ResponseObject({

@@ -43,8 +43,8 @@ interface NewEvent {
 }
 
 /**
- * Tells members about the events of their club that are new since a time, and to come, but not again about those of an
- * earlier email: it may have been sent after the time, because it had to wait.
+ * Tells members about the events of their club that were created since a time and have not begun. Leaves out events
+ * that an earlier email has told: that email may have waited, and so include events that are newer than the time.
  */
 export const clubNews = notification<{ club: string, since: string }>(async ({ id, userId, data }, context) => {
   const { sql, config } = context

@@ -45,7 +45,7 @@ export async function drawPage ({ parts: [id = ''] }) {
 }
 
 /**
- * What the draw means for the user.
+ * Tells whether the user takes part in the draw, and the result of the draw for the user.
  *
  * @param {Draw} draw
  * @param {Schemas['OwnSeat'] | undefined} own
