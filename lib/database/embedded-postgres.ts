@@ -27,7 +27,10 @@ const CREATING_ROLE = IN_USE + 1
 /** Longest wait for a server that is starting or stopping. */
 const PATIENCE_MS = 30_000
 
-/** Pause between attempts to restart a crashed server. */
+/** Longest wait for a server that another process stops. It ends before `RELEASE_SECONDS`, so the error is shown. */
+const STOP_MS = 4000
+
+/** Pause between attempts to restart a crashed server, and between two looks at a server that stops. */
 const RETRY_MS = 500
 
 /** Number of attempts to start: another process may take the free port, or start the server first. */
@@ -334,8 +337,12 @@ class DataDirectory {
       const [lock] = await sql`SELECT pg_try_advisory_lock(${IN_USE}) AS alone`
       if (lock?.alone) await this.#run('pg_ctl', 'stop', '--pgdata', this.path, '--mode', 'fast', '--wait')
     } catch (error) {
-      // A process that releases it at the same time may be stopping the server, or has stopped it.
-      if (!STOPPING.test(String((error as { code?: string }).code)) && await this.#port()) throw error
+      // A process that releases it at the same time may be stopping the server.
+      const deadline = Date.now() + STOP_MS
+      while (await this.#port()) {
+        if (Date.now() > deadline) throw error
+        await sleep(RETRY_MS)
+      }
     } finally {
       await sql.end({ timeout: 0 })
     }
@@ -374,9 +381,6 @@ class DataDirectory {
     return runAs(this.#options.account, this.#options.binaries[program], args, this.#home)
   }
 }
-
-/** Codes of errors from a server that stops: of PostgreSQL, of postgres.js, and of the operating system. */
-const STOPPING = /^(57P0[13]|CONNECTION_|ECONN)/
 
 /** Returns the last line of output of a failed program. */
 function lastLine (error: unknown) {
