@@ -2,7 +2,7 @@ import type { TransactionSql } from 'postgres'
 
 import { runsUntil, withDetails } from '../agenda/details.ts'
 import type { TellDraw } from '../agenda/draws.ts'
-import { comes, isTentative, type Lines, newSeats, seatsOf } from '../agenda/seats.ts'
+import { comes, type Lines, newSeats, type SeatState, seatsOf } from '../agenda/seats.ts'
 import { arrayOf } from '../database/idempotency.ts'
 import { lastAnnounced } from './events.ts'
 import type { Outbox } from './outbox.ts'
@@ -32,7 +32,8 @@ export const tellDraw = (outbox: Pick<Outbox, 'enqueueBatch'>): TellDraw => asyn
 
 /**
  * After a change of an event: if it was over by mistake, and runs again, enqueues the emails that were not sent while
- * it was over. Everybody gets one who registered since then, or has a seat and whose last email said that they wait.
+ * it was over. Everybody gets one who registered since then, whose last email said that they take part in a draw that
+ * has been drawn, or who has a seat and whose last email said that they wait.
  */
 export async function tellMissed (
   transaction: TransactionSql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>, { over }: Lines, cause: string | null
@@ -44,17 +45,25 @@ export async function tellMissed (
       JOIN events USING (id) ${withDetails(transaction)}
     WHERE ${runsUntil(transaction)} > now()
   `
+  /** SQL: the users whose last email said this state, and who have one of these states now. */
+  const told = (said: SeatState, now: SeatState[]) => transaction`ARRAY(
+    SELECT user_id FROM (${seatsOf(transaction, transaction`running.id`)}) AS seats
+    WHERE state IN ${transaction(now)} AND EXISTS (
+      SELECT FROM (${lastAnnounced(transaction, transaction`seats.user_id`, transaction`running.id`)}) AS last
+      WHERE announced #>> '{seat,state}' = ${said}
+    )
+    ORDER BY since, seats.id
+  )`
   await transaction`${outbox.enqueueBatch('seat', transaction`
     SELECT
       NULL AS key, id AS event_id, jsonb_build_object('event', id) AS data,
-      ARRAY(
-        SELECT user_id FROM (${seatsOf(transaction, transaction`running.id`)}) AS seats
-        WHERE state = 'seated' AND EXISTS (
-          SELECT FROM (${lastAnnounced(transaction, transaction`seats.user_id`, transaction`running.id`)}) AS last
-          WHERE ${isTentative(transaction, transaction`announced -> 'seat'`)}
-        )
-        ORDER BY since, seats.id
-      ) AS user_ids
+      ${told('waiting', ['seated'])} AS user_ids
+    FROM (${running}) AS running
+  `, cause)}`
+  await transaction`${outbox.enqueueBatch('draw', transaction`
+    SELECT
+      id::text AS key, id AS event_id, jsonb_build_object('event', id) AS data,
+      ${told('drawing', ['seated', 'waiting'])} AS user_ids
     FROM (${running}) AS running
   `, cause)}`
   await transaction`${outbox.enqueue('registration', transaction`

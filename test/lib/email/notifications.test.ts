@@ -380,6 +380,29 @@ t.test('Nobody is told about a draw that is of no use to them any more', async t
   t.strictSame(seats.sort(), ['You do not have a seat yet', 'You have a seat'], 'but when the date is right again')
 })
 
+t.test('The result of a draw while a wrong date lay in the past is told when the date is right again', async t => {
+  const right = inDays(10).toISOString()
+  for (const isTold of [false, true]) {
+    const event = await makeEvent()
+    const [ada, bob, cleo] = [await member(), await member(), await member()]
+    await admin.inject('PUT', `/agenda/${event}`, { date: right, capacity: 1, drawAt: inDays(5) })
+    for (const who of [ada, bob, cleo]) await who.inject('POST', `/events/${event}/register`)
+    await deliver(t)
+    await change(event, { data: '2020-01-05T18:30:00.000Z' })
+    await sql`UPDATE event_details SET draw_at = now() WHERE event_id = ${event}`
+    await drawDue({ sql, shortSql: app.database.shortSql, log: app.log, tell: tellDraw(app.outbox) })
+    if (isTold) t.strictSame(await deliverDue(t), [])
+    await cleo.inject('PUT', `/me/seats/${event}`, { coming: false })
+    await change(event, { data: right })
+    const { seats } = (await admin.inject('GET', `/agenda/${event}/seats`)).json()
+    const expected = seats.filter(({ state }: { state: string }) => state !== 'declined')
+      .map(({ email, state }: { email: string, state: string }) => [
+        email, `${state === 'seated' ? 'You have a seat' : 'You are waiting for a seat'}: Chess Night`,
+      ])
+    t.strictSame([...await deliverDue(t), ...await deliver(t)].map(headOf).sort(), expected.sort())
+  }
+})
+
 /** The subject of each email by its address, and whether its text and calendar contain the link. */
 const linksOf = (t: Test, emails: Awaited<ReturnType<typeof deliver>>, link: string) => emails
   .map(email => [email.address, email.subject, ...[
