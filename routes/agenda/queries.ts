@@ -360,11 +360,15 @@ export function insertCopies (
     user: User, id: string, copies: EventCopy[], timeZone: string, attempt: Attempt | undefined,
   }
 ) {
+  // Years have four digits.
+  const [earliest, latest] = [sql`timestamptz '0001-01-01 00:00+00'`, sql`timestamptz '9999-12-31 23:59:59.999+00'`]
   /** A time of the event, moved to its copy. It stays at the same local time when clocks change. */
-  const moved = (time: PendingQuery<Row[]>) => sql`(
-    ${time} AT TIME ZONE ${timeZone}
-      + (copied.date AT TIME ZONE ${timeZone} - (SELECT date FROM events WHERE id = ${id}) AT TIME ZONE ${timeZone})
-  ) AT TIME ZONE ${timeZone}`
+  const moved = (time: PendingQuery<Row[]>, last = latest) => sql`
+    CASE WHEN ${time} IS NOT NULL THEN greatest(${earliest}, least(${last}, (
+      ${time} AT TIME ZONE ${timeZone}
+        + (copied.date AT TIME ZONE ${timeZone} - (SELECT date FROM events WHERE id = ${id}) AT TIME ZONE ${timeZone})
+    ) AT TIME ZONE ${timeZone})) END
+  `
   return sql.begin(async transaction => {
     let isNew = false
     const created = await createOnce(transaction, attempt, async () => {
@@ -385,9 +389,16 @@ export function insertCopies (
           SELECT copy.* FROM copied JOIN copies USING (date) LEFT JOIN event_details AS details ON event_id = ${id}
             LEFT JOIN LATERAL (SELECT ${moved(sql`draw_at`)} AS at) AS draw
               ON capacity IS NOT NULL AND draw.at > statement_timestamp()
+            CROSS JOIN LATERAL (
+              SELECT
+                ${moved(sql`opens_at`, sql`${latest} - interval '1 ms'`)} AS opens, ${moved(sql`closes_at`)} AS closes
+            ) AS moved
             CROSS JOIN LATERAL jsonb_populate_record(details, jsonb_build_object(
               'event_id', copied.id, 'seated_until', NULL, 'duration_ms', coalesce(duration, duration_ms),
-              'opens_at', ${moved(sql`opens_at`)}, 'closes_at', ${moved(sql`closes_at`)},
+              'opens_at', opens,
+              -- Clocks that change can swap two local times. Registration is then open as long as for the event.
+              'closes_at',
+                CASE WHEN closes <= opens THEN least(${latest}, opens + (closes_at - opens_at)) ELSE closes END,
               'draw_at', draw.at, 'draw_from', CASE WHEN draw.at IS NOT NULL THEN clock_timestamp() END,
               'draw_seed', CASE WHEN draw.at IS NOT NULL THEN ${newSeed(sql)} END, 'drawn_at', NULL
             )) AS copy

@@ -427,6 +427,36 @@ t.test('Registration opens and closes', async t => {
       ['2030-10-19T10:00:00.000Z', '2030-10-25T22:00:00.000Z'],
       ['2030-10-26T10:00:00.000Z', '2030-11-01T23:00:00.000Z'],
     ])
+
+    for (const [window, date, moved] of [
+      // 02:30 does not exist on 31 March 2030.
+      [['2030-03-24T01:30:00.000Z', '2030-03-24T02:15:00.000Z'], '2030-03-31T10:00:00.000Z',
+        ['2030-03-31T01:30:00.000Z', '2030-03-31T02:15:00.000Z']],
+      // From 02:30 until 02:15 on 27 October 2030
+      [['2030-10-27T00:30:00.000Z', '2030-10-27T01:15:00.000Z'], '2030-11-03T11:00:00.000Z',
+        ['2030-11-03T01:30:00.000Z', '2030-11-03T02:15:00.000Z']],
+    ] as const) {
+      const [opensAt, closesAt] = window
+      const event = { ...AGENDA_EVENT, date: `${opensAt.slice(0, 10)}T11:00:00.000Z`, endsAt: null, opensAt, closesAt }
+      const { event: { id } } = (await head.inject('POST', '/agenda', event)).json()
+      const { events: [copy] } = (await head.inject('POST', `/agenda/${id}/copies`, { dates: [date] })).json()
+      t.strictSame([copy.opensAt, copy.closesAt], moved)
+    }
+  })
+
+  t.test('in years of four digits, also of a copy', async t => {
+    const [first, last] = ['0001-01-01T00:00:00.000Z', '9999-12-31T23:59:59.999Z']
+    const [afterFirst, beforeLast] = ['0001-01-01T00:00:00.001Z', '9999-12-31T23:59:59.998Z']
+    for (const window of [{ opensAt: first, closesAt: afterFirst }, { opensAt: beforeLast, closesAt: last }]) {
+      const date = '2030-01-19T18:00:00.000Z'
+      const body = { ...AGENDA_EVENT, date, endsAt: null, ...window }
+      const { event } = (await head.inject('POST', '/agenda', body)).json()
+      t.match(event, window)
+      const dates = ['2030-01-12T18:00:00.000Z', '2030-01-26T18:00:00.000Z']
+      const { events } = (await head.inject('POST', `/agenda/${event.id}/copies`, { dates })).json()
+      const moved = events[window.opensAt === first ? 0 : 1]
+      t.strictSame([moved.opensAt, moved.closesAt], [window.opensAt, window.closesAt])
+    }
   })
 
   t.test('closes beside registrations: each response fits a moment of the request', async t => {
