@@ -69,36 +69,38 @@ export type TellDraw = (transaction: TransactionSql, eventId: string, userIds: s
  * took part; `undefined` if there was nothing to draw. One commit has the result and its emails. The lock of the event
  * decides which registrations are part of it, not the clock: all others get a place behind it.
  */
-export function drawSeats (sql: Sql, eventId: string, tell: TellDraw) {
-  return sql.begin(async transaction => {
-    await lockEvents(transaction, sql`SELECT ${eventId}::uuid`)
-    // Places that differ by a microsecond, from `draw_from` to `drawn_at`, also if the clock was set back.
-    const participants = sql`
-      SELECT registrations.id, user_id, ${answeredAt(sql)} AS answered_at,
-        row_number() OVER (ORDER BY lot_of(draw_seed, registrations.id), registrations.id) AS nth
-      FROM event_details JOIN event_registrations AS registrations USING (event_id) ${withAnswers(sql)}
-      WHERE event_details.event_id = ${eventId} AND ${inLineSince(sql)} >= draw_from
-    `
-    const { count } = await transaction`
-      UPDATE event_details SET drawn_at = greatest(
-        clock_timestamp(),
-        draw_from + (SELECT count(*) FROM (${participants}) AS participants) * interval '1 microsecond'
-      )
-      WHERE event_id = ${eventId} AND drawn_at IS NULL AND draw_at <= statement_timestamp()
-    `
-    if (count === 0) return undefined
-    const drawn = await transaction<{ user: string }[]>`
-      WITH participants AS (${participants}), placed AS (
-        INSERT INTO event_answers (registration_id, event_id, since, answered_at)
-        SELECT id, event_id, drawn_at + (nth - 1 - max(nth) OVER ()) * interval '1 microsecond', answered_at
-        FROM participants CROSS JOIN event_details WHERE event_id = ${eventId}
-        ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since, answered_at = excluded.answered_at
-      )
-      SELECT user_id AS user FROM participants ORDER BY nth
-    `
-    await tell(transaction, eventId, drawn.map(({ user }) => user))
-    return drawn.length
-  })
+export const drawSeats = (sql: Sql, eventId: string, tell: TellDraw) =>
+  sql.begin(transaction => drawSeatsIn(transaction, eventId, tell))
+
+/** Does the work of `drawSeats` in a transaction. */
+export async function drawSeatsIn (transaction: TransactionSql, eventId: string, tell: TellDraw) {
+  await lockEvents(transaction, transaction`SELECT ${eventId}::uuid`)
+  // Places that differ by a microsecond, from `draw_from` to `drawn_at`, also if the clock was set back.
+  const participants = transaction`
+    SELECT registrations.id, user_id, ${answeredAt(transaction)} AS answered_at,
+      row_number() OVER (ORDER BY lot_of(draw_seed, registrations.id), registrations.id) AS nth
+    FROM event_details JOIN event_registrations AS registrations USING (event_id) ${withAnswers(transaction)}
+    WHERE event_details.event_id = ${eventId} AND ${inLineSince(transaction)} >= draw_from
+  `
+  const { count } = await transaction`
+    UPDATE event_details SET drawn_at = greatest(
+      clock_timestamp(),
+      draw_from + (SELECT count(*) FROM (${participants}) AS participants) * interval '1 microsecond'
+    )
+    WHERE event_id = ${eventId} AND drawn_at IS NULL AND draw_at <= statement_timestamp()
+  `
+  if (count === 0) return undefined
+  const drawn = await transaction<{ user: string }[]>`
+    WITH participants AS (${participants}), placed AS (
+      INSERT INTO event_answers (registration_id, event_id, since, answered_at)
+      SELECT id, event_id, drawn_at + (nth - 1 - max(nth) OVER ()) * interval '1 microsecond', answered_at
+      FROM participants CROSS JOIN event_details WHERE event_id = ${eventId}
+      ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since, answered_at = excluded.answered_at
+    )
+    SELECT user_id AS user FROM participants ORDER BY nth
+  `
+  await tell(transaction, eventId, drawn.map(({ user }) => user))
+  return drawn.length
 }
 
 /** Time between two looks for draws that are due. */

@@ -239,8 +239,6 @@ const UNSENDABLE: Record<string, number> = {
   'DELETE /users/:id': 500,
   'DELETE /users/:userId/club': 400,
   'POST /events/:eventId/register': 400,
-  // No seats of the demo data are drawn.
-  'GET /agenda/:id/draw': 404,
   // The address of the student is verified.
   'POST /me/email/verification': 409,
   // The student has deleted the account.

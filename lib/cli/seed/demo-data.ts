@@ -259,6 +259,7 @@ export const TESTIMONIALS = [
 ]
 
 // inDays: days from today. hour: of the day in UTC. hours: how long it lasts. capacity: the number of seats.
+// drawInDays: when the seats are drawn among all who registered; 0 means today.
 export const EVENTS = [
   {
     title: 'Build a line follower in one evening',
@@ -269,6 +270,7 @@ export const EVENTS = [
     hours: 3,
     place: 'Room B12',
     capacity: 8,
+    drawInDays: 4,
     registered: ['student', 'amara', 'bilal', 'sven', 'thandiwe', 'kavya', 'wei', 'isaac', 'elif', 'oisin', 'hana'],
   },
   {
@@ -354,6 +356,8 @@ export const EVENTS = [
     hours: 2,
     place: 'The canteen, tables by the window',
     onlineUrl: 'https://meet.example.org/speed-languages',
+    capacity: 8,
+    drawInDays: 0,
     registered: ['linh', 'jiwoo', 'kavya', 'leilani', 'miriam', 'chiara', 'gustavo', 'farah', 'student'],
   },
   {

@@ -1,5 +1,6 @@
 import type { TransactionSql } from 'postgres'
 
+import { drawSeatsIn, newSeed } from '../../agenda/draws.ts'
 import type { Role } from '../../values/roles.ts'
 import { EXAMPLE_ID, EXAMPLE_PASSWORD } from '../../values/schemas.ts'
 import { BLOGS, CLUBS, EVENTS, MEMBERSHIPS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-data.ts'
@@ -133,15 +134,23 @@ export async function seedDemo (sql: TransactionSql, password: string) {
   `
 
   // After the registrations, so that people are in line since they registered.
-  await sql`
-    INSERT INTO event_details (event_id, duration_ms, place, online_url, capacity)
-    SELECT events.id, hours * 3600000, event.place, "onlineUrl", capacity
-    FROM jsonb_to_recordset(${sql.json(EVENTS)})
-      AS event (title text, club text, hours int, place text, "onlineUrl" text, capacity int)
+  const details = await sql<{ id: string, isDrawn: boolean }[]>`
+    INSERT INTO event_details (event_id, duration_ms, place, online_url, capacity, draw_at, draw_from, draw_seed)
+    SELECT
+      events.id, hours * 3600000, event.place, "onlineUrl", capacity,
+      date_trunc('hour', now()) + "drawInDays" * interval '1 day',
+      CASE WHEN "drawInDays" IS NOT NULL THEN events.created_at END,
+      CASE WHEN "drawInDays" IS NOT NULL THEN ${newSeed(sql)} END
+    FROM jsonb_to_recordset(${sql.json(EVENTS)}) AS event (
+      title text, club text, hours int, place text, "onlineUrl" text, capacity int, "drawInDays" int
+    )
       JOIN clubs ON clubs.name = club
       JOIN events ON events.club_id = clubs.id AND events.title = event.title
     WHERE event.place IS NOT NULL
+    RETURNING event_id AS id, draw_at <= now() AS "isDrawn"
   `
+  // The people of the demo data have no inbox.
+  for (const { id, isDrawn } of details) if (isDrawn) await drawSeatsIn(sql, id, async () => {})
 
   return {
     clubs: clubs.count,

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 import type { FastifyInstance } from 'fastify'
 import t, { type Test } from 'tap'
 
@@ -35,6 +37,8 @@ const SIGN_INS = [
 ]
 
 const failed = (line: string) => ({ code: 1, signal: null, stdout: '', stderr: `${line}\n` })
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 
 /** The number of rows of each kind. */
 async function count ({ sql }: FastifyInstance) {
@@ -92,6 +96,21 @@ t.test('adds a demo community', async t => {
     )
     t.not((await asHead!('/events/mine')).events.length, 0)
     t.not((await asStudent!('/events/registered')).registrations.length, 0)
+  })
+
+  await t.test('a draw that is over, and a draw that waits', async t => {
+    const { events } = await read(app, '/agenda')
+    const drawsOf = async (title: string) => {
+      const { id, comingCount } = events.find((event: { title: string }) => event.title === title)
+      return { comingCount, ...(await read(app, `/agenda/${id}/draw`)).draw }
+    }
+    const over = await drawsOf('Speed languages')
+    const lots = new Map<string, string>(over.order.map((id: string) => [id, sha256(`${over.seed} ${id}`)]))
+    t.strictSame([lots.size, over.seats], [over.comingCount, 8], 'everybody who registered took part')
+    t.strictSame([...lots.values()], [...lots.values()].sort())
+    const waiting = await drawsOf('Build a line follower in one evening')
+    t.match(waiting, { drawnAt: null, seed: null, order: null, seats: 8 })
+    t.equal((await app.sql`SELECT FROM email_batches`).count, 0, 'nobody gets an email')
   })
 
   await t.test('only rows that the service would accept', async t => {
