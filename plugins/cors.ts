@@ -25,7 +25,7 @@ export default fp(async app => {
     origin: (origin, callback) => callback(null, isAllowed(origin ?? '') && origin!),
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'],
     credentials: true,
-    exposedHeaders: ['Retry-After', 'ETag', 'X-Request-Id', 'Content-Disposition'],
+    exposedHeaders: ['Retry-After', 'ETag', 'X-Request-Id', 'Content-Disposition', 'Date'],
     maxAge: 600,
     // Prevents a plain-text error for OPTIONS requests without Access-Control-Request-Method.
     strictPreflight: false,

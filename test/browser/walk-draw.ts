@@ -75,3 +75,44 @@ walk('Organizers see who takes part, who comes, and since when somebody does not
   await row.getByText("Can't come").waitFor()
   await row.getByText('said so on').waitFor()
 })
+
+for (const [clock, off] of [['slow', -600_000], ['fast', 600_000]] as const) {
+  walk(`A device whose clock is ten minutes ${clock} shows the time of the service`, {
+    refusals: ['POST /events/{id}/register 400'],
+  }, async (t, page) => {
+    const { event: { id } } = await send('POST', '/agenda', head, {
+      title: `A ${clock} dinner`,
+      description: 'Food for one.',
+      imageUrl: 'data:image/png,',
+      date: `${inHours(48)}Z`,
+      capacity: 1,
+      drawAt: `${inHours(24)}Z`,
+    })
+    /** Lets registration open and close, some minutes from now. */
+    const letOpen = (opens: number, closes: number) => sql`
+      UPDATE event_details SET
+        opens_at = now() + make_interval(mins => ${opens}), closes_at = now() + make_interval(mins => ${closes})
+      WHERE event_id = ${id}
+    `
+    const register = page.getByRole('button', { name: 'Register' })
+    await page.clock.setFixedTime(Date.now() + off)
+    await letOpen(-9, -5)
+    await signIn(page, 'amara', { to: `/events/${id}` })
+    await page.getByText('Registration closed on').waitFor()
+    t.equal(await register.count(), 0)
+
+    await letOpen(5, 9)
+    await page.reload()
+    await page.getByText('Registration opens on').waitFor()
+    await register.click()
+    await page.getByText('Registration for this event has not opened yet').waitFor()
+
+    await letOpen(-5, 5)
+    await page.reload()
+    await page.getByText('Registration closes on').waitFor()
+    await register.click()
+    await notified(page, `You take part in the draw for “A ${clock} dinner”.`)
+    await sql`UPDATE event_details SET draw_at = now() WHERE event_id = ${id}`
+    await page.getByText('✓ You have a seat.').waitFor({ timeout: 20_000 })
+  })
+}

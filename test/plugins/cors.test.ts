@@ -29,7 +29,7 @@ const allowed = (headers: OutgoingHttpHeaders | IncomingHttpHeaders) =>
 const readable = (origin: string) => ({
   'access-control-allow-origin': origin,
   'access-control-allow-credentials': 'true',
-  'access-control-expose-headers': 'Retry-After, ETag, X-Request-Id, Content-Disposition',
+  'access-control-expose-headers': 'Retry-After, ETag, X-Request-Id, Content-Disposition, Date',
 })
 
 const preflight = (url: string, method: string, origin: string) => ({

@@ -12,6 +12,21 @@ const SILENCE_MS = 30_000
 /** @type {Set<Promise<Response>>} */
 const writes = new Set()
 
+/** Largest difference that a slow response and the whole seconds of `Date` explain, in milliseconds. */
+const INACCURACY_MS = 5000
+
+/** How far the clock of the service is ahead of the clock of this device, in milliseconds. */
+let ahead = 0
+
+/** The time in milliseconds. If the clock of the device is wrong, the time of the service. */
+export const now = () => Date.now() + ahead
+
+/** @param {Response} response */
+function readClock ({ headers }) {
+  const difference = Date.parse(headers.get('date') ?? '') - Date.now()
+  if (!Number.isNaN(difference)) ahead = Math.abs(difference) > INACCURACY_MS ? difference : 0
+}
+
 export const client = createClient({
   baseUrl: API,
   token,
@@ -23,6 +38,7 @@ export const client = createClient({
       writes.add(response)
       response.catch(() => {}).finally(() => writes.delete(response))
     }
+    response.then(readClock, () => {})
     return response
   },
 })

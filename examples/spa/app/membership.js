@@ -3,7 +3,7 @@ import { call, client, signInWith } from './api.js'
 import { EMAILS } from './config.js'
 import { h } from './dom.js'
 import { form } from './form.js'
-import { actionButton, confirmed, notify, onDate, openDialog } from './parts.js'
+import { actionButton, confirmed, isPast, notify, onDate, openDialog } from './parts.js'
 import { go, refresh } from './router.js'
 import { currentUser, hasRole, signInToDo } from './session.js'
 
@@ -73,7 +73,7 @@ export function membershipPart (club, own) {
   /** @param {OwnClub} own */
   function refused ({ since, reason }) {
     const from = new Date(Date.parse(since) + REFUSAL_MS).toISOString()
-    const isOpen = Date.parse(from) <= Date.now()
+    const isOpen = isPast(from)
     return [
       h('span', { class: 'words' }, 'The organizers said no', reason ? `: “${reason}”` : '.',
         ...isOpen ? [] : [' You can ask again on ', onDate(from), '.']),

@@ -1,5 +1,5 @@
 // Helpers that pages share.
-import { ApiError, inSession } from './api.js'
+import { ApiError, inSession, now } from './api.js'
 import { API, TIME_ZONE } from './config.js'
 import { h, isWeb, svg } from './dom.js'
 import { refresh } from './router.js'
@@ -36,7 +36,7 @@ export const nameOf = ({ firstName, lastName }) => `${firstName} ${lastName}`.tr
 export const count = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`
 
 /** @param {string} date */
-export const isPast = date => new Date(date) < new Date()
+export const isPast = date => Date.parse(date) < now()
 
 /** Duration of an event without an end, in milliseconds. The service uses the same. */
 const DURATION = 2 * 3_600_000

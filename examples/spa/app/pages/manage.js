@@ -4,8 +4,8 @@ import { h } from '../dom.js'
 import { form } from '../form.js'
 import { follow, isSame } from '../live.js'
 import {
-  actionButton, atTime, calendarLeaf, confirmed, count, heading, inColour, isOver, lead, nothing, notify, onDate,
-  openDialog, REPLACED, table, untilTime,
+  actionButton, atTime, calendarLeaf, confirmed, count, heading, inColour, isOver, isPast, lead, nothing, notify,
+  onDate, openDialog, REPLACED, table, untilTime,
 } from '../parts.js'
 import { here, refresh } from '../router.js'
 import { hasRole } from '../session.js'
@@ -272,7 +272,7 @@ async function repeatEvent ({ id, title, date, clubId }) {
     const { weeks, dates: times } = Object.fromEntries(new FormData(element))
     dates.replaceChildren(...copiesOf(date, endsAt, Number(weeks), Number(times)).map(copy => {
       const other = others.find(event => event.date === copy.date)
-      const problem = Date.parse(copy.date) < Date.now()
+      const problem = isPast(copy.date)
         ? 'in the past'
         : other && (other.title === title ? 'exists already' : `at the same time as “${other.title}”`)
       return h('li', {}, h('label', {},

@@ -1,4 +1,4 @@
-import { call, client } from '../../api.js'
+import { call, client, now } from '../../api.js'
 import { h } from '../../dom.js'
 import { form } from '../../form.js'
 import { count, cover, heading, inColour, lead, nothing, notify, onDate, openDialog } from '../../parts.js'
@@ -17,7 +17,7 @@ export async function clubsAdminPage () {
       await call(client.GET('/club-pages/{id}/members', { params: { path: { id } } }))
     const head = members.find(({ office }) => office === 'head')
     const offer = members.find(({ offered }) => offered === 'head')
-    const isOld = oldest !== undefined && Date.now() - new Date(oldest.askedAt).getTime() > OLD
+    const isOld = oldest !== undefined && now() - Date.parse(oldest.askedAt) > OLD
     const leader = head
       ? h('span', {}, `led by ${head.name}`)
       : h('span', { class: 'badge draft' }, offer ? `without a head, ${offer.name} is asked` : 'without a head')
