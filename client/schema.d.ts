@@ -1741,8 +1741,7 @@ export interface components {
             title: string;
             /** @example Ten games at once, against anyone who comes. */
             description: string;
-            /** @example https://images.example.org/chess-night.png */
-            imageUrl: string | null;
+            imageUrl: components["schemas"]["EventImage"];
             date: components["schemas"]["DateTime"];
             clubId: components["schemas"]["Id"];
             createdAt: components["schemas"]["DateTime"];
@@ -1976,24 +1975,9 @@ export interface components {
             userId: components["schemas"]["Id"];
             /** @enum {string} */
             state: "member" | "refused";
-            /**
-             * @description The office in the club, or `null`.
-             * @example deputy
-             * @enum {string|null}
-             */
-            office: "head" | "deputy" | null;
-            /**
-             * @description The office that waits for an answer, or `null`.
-             * @example null
-             * @enum {string|null}
-             */
-            offered: "head" | "deputy" | null;
-            /**
-             * Format: date-time
-             * @description Until when the offer can be accepted.
-             * @example null
-             */
-            offeredUntil: string | null;
+            office: components["schemas"]["Office"];
+            offered: components["schemas"]["OfferedOffice"];
+            offeredUntil: components["schemas"]["OfferedUntil"];
         };
         Club: {
             id: components["schemas"]["Id"];
@@ -2048,24 +2032,9 @@ export interface components {
             name: string;
             /** @example ada@example.org */
             email: string;
-            /**
-             * @description The office in the club, or `null`.
-             * @example deputy
-             * @enum {string|null}
-             */
-            office: "head" | "deputy" | null;
-            /**
-             * @description The office that waits for an answer, or `null`.
-             * @example null
-             * @enum {string|null}
-             */
-            offered: "head" | "deputy" | null;
-            /**
-             * Format: date-time
-             * @description Until when the offer can be accepted.
-             * @example null
-             */
-            offeredUntil: string | null;
+            office: components["schemas"]["Office"];
+            offered: components["schemas"]["OfferedOffice"];
+            offeredUntil: components["schemas"]["OfferedUntil"];
             since: components["schemas"]["DateTime"];
         };
         ClubNotAllowed: {
@@ -2242,8 +2211,7 @@ export interface components {
             title: string;
             /** @example Ten games at once, against anyone who comes. */
             description: string;
-            /** @example https://images.example.org/chess-night.png */
-            imageUrl: string | null;
+            imageUrl: components["schemas"]["EventImage"];
             date: components["schemas"]["DateTime"];
             clubId: components["schemas"]["Id"];
             createdAt: components["schemas"]["DateTime"];
@@ -2275,6 +2243,8 @@ export interface components {
             /** @description The end of each copy, in the order of `dates`. It lets an evening end at the same local time in summer and in winter, also on the days when clocks change. */
             ends?: string[];
         };
+        /** @example https://images.example.org/chess-night.png */
+        EventImage: string | null;
         EventMessage: {
             /** @example Chess Night: bring a board */
             subject: string;
@@ -2297,8 +2267,7 @@ export interface components {
             title: string;
             /** @example Ten games at once, against anyone who comes. */
             description: string;
-            /** @example https://images.example.org/chess-night.png */
-            imageUrl: string | null;
+            imageUrl: components["schemas"]["EventImage"];
             date: components["schemas"]["DateTime"];
             clubId: components["schemas"]["Id"];
             createdAt: components["schemas"]["DateTime"];
@@ -2311,8 +2280,7 @@ export interface components {
             title: string;
             /** @example Ten games at once, against anyone who comes. */
             description: string;
-            /** @example https://images.example.org/chess-night.png */
-            imageUrl: string | null;
+            imageUrl: components["schemas"]["EventImage"];
             date: components["schemas"]["DateTime"];
             clubId: components["schemas"]["Id"];
             createdAt: components["schemas"]["DateTime"];
@@ -2406,8 +2374,7 @@ export interface components {
             title: string;
             /** @example Ten games at once, against anyone who comes. */
             description: string;
-            /** @example https://images.example.org/chess-night.png */
-            imageUrl: string | null;
+            imageUrl: components["schemas"]["EventImage"];
             date: components["schemas"]["DateTime"];
             clubId: components["schemas"]["Id"];
             createdAt: components["schemas"]["DateTime"];
@@ -2479,12 +2446,7 @@ export interface components {
             state?: "member" | "refused";
             /** @description For the person who is refused or removed. */
             reason?: string;
-            /**
-             * @description The office in the club, or `null`.
-             * @example deputy
-             * @enum {string|null}
-             */
-            office?: "head" | "deputy" | null;
+            office?: components["schemas"]["Office"];
         };
         Mentor: {
             id: components["schemas"]["Id"];
@@ -2801,6 +2763,24 @@ export interface components {
             /** @example true */
             accept: boolean;
         };
+        /**
+         * @description The office that waits for an answer, or `null`.
+         * @example null
+         * @enum {string|null}
+         */
+        OfferedOffice: "head" | "deputy" | null;
+        /**
+         * Format: date-time
+         * @description Until when the offer can be accepted.
+         * @example null
+         */
+        OfferedUntil: string | null;
+        /**
+         * @description The office in the club, or `null`.
+         * @example deputy
+         * @enum {string|null}
+         */
+        Office: "head" | "deputy" | null;
         Organizer: {
             /** @example Ada */
             firstName: string;
@@ -2843,24 +2823,9 @@ export interface components {
              * @enum {string}
              */
             state: "requested" | "member" | "refused";
-            /**
-             * @description The office in the club, or `null`.
-             * @example deputy
-             * @enum {string|null}
-             */
-            office: "head" | "deputy" | null;
-            /**
-             * @description The office that waits for an answer, or `null`.
-             * @example null
-             * @enum {string|null}
-             */
-            offered: "head" | "deputy" | null;
-            /**
-             * Format: date-time
-             * @description Until when the offer can be accepted.
-             * @example null
-             */
-            offeredUntil: string | null;
+            office: components["schemas"]["Office"];
+            offered: components["schemas"]["OfferedOffice"];
+            offeredUntil: components["schemas"]["OfferedUntil"];
             since: components["schemas"]["DateTime"];
             /**
              * @description Why you were refused or removed.
@@ -2937,11 +2902,7 @@ export interface components {
         PasswordChanged: {
             /** @constant */
             message: "Password changed successfully";
-            /**
-             * @description Send this token with your requests: `Authorization: Bearer <token>`.
-             * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
-             */
-            token: string;
+            token: components["schemas"]["Token"];
         };
         PasswordReset: {
             /**
@@ -3028,18 +2989,8 @@ export interface components {
                  * @example member
                  */
                 state: string;
-                /**
-                 * @description The office in the club, or `null`.
-                 * @example deputy
-                 * @enum {string|null}
-                 */
-                office: "head" | "deputy" | null;
-                /**
-                 * @description The office that waits for an answer, or `null`.
-                 * @example null
-                 * @enum {string|null}
-                 */
-                offered: "head" | "deputy" | null;
+                office: components["schemas"]["Office"];
+                offered: components["schemas"]["OfferedOffice"];
                 /**
                  * @description What you wrote to the organizers.
                  * @example I play chess.
@@ -3164,11 +3115,7 @@ export interface components {
                 email: string;
                 role: components["schemas"]["Role"];
             };
-            /**
-             * @description Send this token with your requests: `Authorization: Bearer <token>`.
-             * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
-             */
-            token: string;
+            token: components["schemas"]["Token"];
         };
         Registration: {
             id: components["schemas"]["Id"];
@@ -3236,11 +3183,7 @@ export interface components {
                 email: string;
                 role: components["schemas"]["Role"];
             };
-            /**
-             * @description Send this token with your requests: `Authorization: Bearer <token>`.
-             * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
-             */
-            token: string;
+            token: components["schemas"]["Token"];
         };
         Testimonial: {
             id: components["schemas"]["Id"];
@@ -3272,6 +3215,11 @@ export interface components {
             /** @example https://images.example.org/grace.png */
             imageUrl?: string;
         };
+        /**
+         * @description Send this token with your requests: `Authorization: Bearer <token>`.
+         * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
+         */
+        Token: string;
         TokenRequired: {
             /** @enum {string} */
             message: "Access token required" | "Invalid or expired token";
@@ -6796,11 +6744,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         club: components["schemas"]["OwnMembership"];
-                        /**
-                         * @description Send this token with your requests: `Authorization: Bearer <token>`.
-                         * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
-                         */
-                        token: string;
+                        token: components["schemas"]["Token"];
                     };
                 };
             };
@@ -7550,11 +7494,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        /**
-                         * @description Send this token with your requests: `Authorization: Bearer <token>`.
-                         * @example eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl
-                         */
-                        token: string;
+                        token: components["schemas"]["Token"];
                     };
                 };
             };

@@ -22,7 +22,7 @@ export default async function openapiCommand (args: string[]) {
   const { operands: [file = FILE], values } = parseOptions(args, options, 1)
   if (values.help) return console.log(USAGE)
 
-  const document = `${JSON.stringify(await describe(), null, 2)}\n`
+  const document = `${withShortLines(JSON.stringify(await describe(), null, 2))}\n`
   const name = relative('.', file)
   if (!values.check) {
     await writeFile(file, document)
@@ -32,6 +32,10 @@ export default async function openapiCommand (args: string[]) {
   if (written !== document) throw new StartupError(`${name} is out of date: run "npm run openapi"`)
   console.log(`${name} is up to date`)
 }
+
+/** Puts an innermost object or array on one line, unless the line would be long. Half of the file was indentation. */
+const withShortLines = (json: string) =>
+  json.replace(/(?<=[[{])\n[^[\]{}]{1,120}\n *(?=[\]}])/g, lines => lines.trim().replace(/\n */g, ' '))
 
 async function describe () {
   // Loaded here because other commands do not need the service.

@@ -69,6 +69,7 @@ export const Pagination = ResponseObject({
 
 /** A token in a response. */
 export const Token = Type.String({
+  title: 'Token',
   description: 'Send this token with your requests: `Authorization: Bearer <token>`.',
   examples: ['eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl'],
 })
@@ -88,13 +89,15 @@ const NullableOffice = (options: SchemaOptions) =>
   Type.Unsafe<'head' | 'deputy' | null>({ type: ['string', 'null'], enum: ['head', 'deputy', null], ...options })
 
 /** The office of a person in a club. */
-export const Office = NullableOffice({ description: 'The office in the club, or `null`.', examples: ['deputy'] })
+export const Office = NullableOffice({
+  title: 'Office', description: 'The office in the club, or `null`.', examples: ['deputy'],
+})
 /** A valid offer of an office; `offerColumns` in lib/clubs/members.ts selects both. */
 export const Offered = NullableOffice({
-  description: 'The office that waits for an answer, or `null`.', examples: [null],
+  title: 'OfferedOffice', description: 'The office that waits for an answer, or `null`.', examples: [null],
 })
 export const OfferedUntil = NullableString({
-  format: 'date-time', description: 'Until when the offer can be accepted.', examples: [null],
+  title: 'OfferedUntil', format: 'date-time', description: 'Until when the offer can be accepted.', examples: [null],
 })
 
 export const ClubName = Type.String({ examples: ['Chess Club'] })
@@ -124,7 +127,7 @@ export const eventFields = {
   id: OpaqueId,
   title: Type.String(EVENT_EXAMPLES.title),
   description: Type.String(EVENT_EXAMPLES.description),
-  imageUrl: NullableString(EVENT_EXAMPLES.imageUrl),
+  imageUrl: NullableString({ title: 'EventImage', ...EVENT_EXAMPLES.imageUrl }),
   date: DateTime,
   clubId: OpaqueId,
   createdAt: DateTime,
@@ -173,7 +176,7 @@ export const INVALID_TOKEN = 'Invalid or expired token'
 export const FRONTEND_REQUIRED = 'Frontend URL not configured'
 /** Error message of an encoded body. */
 export const ENCODED = 'A request body cannot be encoded, please send it without Content-Encoding'
-/** Error messages for a user who may not manage an event. */
+/** Error messages for a user without the right to manage an event. */
 export const REGISTRATIONS_NOT_ALLOWED = 'Not allowed to view registrations for this event'
 export const EVENT_NOT_ALLOWED = 'Not allowed to modify this event'
 /** Error message for a user who neither organizes a club nor is an admin. */
