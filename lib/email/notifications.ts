@@ -37,14 +37,11 @@ export const isNotification = (template: string): template is NotificationTempla
 export const columnOf = (template: NotificationTemplate) => toColumn(NOTIFICATIONS[template])
 
 /** SQL: the email preferences in the current row of `notifications` as JSON. Without a row, all are on. */
-export const preferences = (sql: Sql) => sql`
-  json_build_object(
-    'registration', coalesce(registration, true), 'eventChanged', coalesce(event_changed, true),
-    'eventCancelled', coalesce(event_cancelled, true), 'eventReminder', coalesce(event_reminder, true),
-    'eventMessage', coalesce(event_message, true), 'blogDecision', coalesce(blog_decision, true),
-    'club', coalesce(club, true), 'clubNews', coalesce(club_news, true)
-  )
-`
+export const preferences = (sql: Sql) => {
+  const pairs = [...new Set(Object.values(NOTIFICATIONS))]
+    .map(name => sql`${name}::text, coalesce(${sql(toColumn(name))}, true)`)
+  return sql`json_build_object(${pairs.reduce((all, one) => sql`${all}, ${one}`)})`
+}
 
 /** SQL condition: whether the current row of `users` gets emails of this template. */
 export const isNotified = (sql: Sql | TransactionSql, template: NotificationTemplate) => sql`
@@ -53,7 +50,7 @@ export const isNotified = (sql: Sql | TransactionSql, template: NotificationTemp
   )
 `
 
-/** SQL: how many of the people who come to an event get emails of this template, as JSON, see `Reach`. */
+/** SQL: how many of the attendees of an event get emails of this template, as JSON, see `Reach`. */
 export const reachOf = (
   sql: Sql | TransactionSql, template: NotificationTemplate, eventId: PendingQuery<Row[]>
 ) => sql`(
@@ -96,7 +93,7 @@ export function readUnsubscribeToken (config: Secret, token: string) {
   return template && { userId, template }
 }
 
-/** Wraps an email template: the email is sent only to users who want it, and contains a link to unsubscribe. */
+/** Wraps an email template: the email is sent only to users with the switch on, and contains a link to unsubscribe. */
 export function notification<Data> (compose: EmailTemplate<Data>): EmailTemplate<Data> {
   return async (email, context) => {
     const isWanted = await wantsEmails(context.sql, email.userId, email.template as NotificationTemplate)
