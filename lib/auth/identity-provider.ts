@@ -61,8 +61,9 @@ interface Provider {
 }
 
 /**
- * An OpenID Connect provider. The first use fetches the discovery document and the keys, which are cached for a day. If
- * the provider is unavailable later, the cached documents stay in use.
+ * An OpenID Connect provider. The first use fetches the discovery document and the keys, which are cached for a day.
+ * Without this cache, each sign-in would wait for two more requests, of up to 5 seconds each. If the provider is
+ * unavailable later, the cached documents stay in use.
  */
 export class IdentityProvider {
   readonly #config: Config

@@ -59,8 +59,9 @@ export function isDatabaseUrl (value: string) {
 }
 
 /**
- * Parses a PostgreSQL URL like libpq. Everything that connects to the database uses it. Throws a StartupError that
- * names an unsupported parameter or an unreadable file.
+ * Parses a PostgreSQL URL like libpq. By itself, postgres.js sends ten of the 17 supported parameters to the server as
+ * settings, for example `sslrootcert`, and the server refuses the connection. Everything that connects to the database
+ * uses it. Throws a StartupError that names an unsupported parameter or an unreadable file.
  */
 export function readDatabaseUrl (url: string): DatabaseServer {
   const [, user = '', password = '', host = '', port, path = '', query = ''] = GRAMMAR.exec(url)!

@@ -73,9 +73,10 @@ const UNKNOWN_BYTES = 100_000
 const READ_BYTES = 10_000
 
 /**
- * Tells clients which lists have changed. While a client listens, each process reads the snapshot every half second,
- * and the watched lists if it has changed. It compares entity tags: after any gap, a client hears of the lists that
- * differ from its own. A queue of changes could lose or repeat one.
+ * Tells clients which lists have changed. Without it, a thousand open pages would send 2,000 requests per second to be
+ * as up to date. While a client listens, each process reads the snapshot every half second, and the watched lists if it
+ * has changed. It compares entity tags: after any gap, a client hears of the lists that differ from its own. A queue of
+ * changes could lose or repeat one.
  */
 export class LiveLists {
   readonly counts = { messages: 0, ticks: 0 }
