@@ -161,7 +161,7 @@ export const CASES: Case[] = [
 /** With tracing, compared with the service without tracing. */
 export const TRACED = [EVENTS, ME].map(({ name, prepare }): Case => ({ name: `${name}, traced`, prepare }))
 
-/** While an event has moved and all who are registered get an email, compared with a service without emails. */
+/** While all participants of a moved event get an email, compared with a service without emails. */
 export const BESIDE_EMAILS: Case = { name: 'GET /events, beside emails to many', prepare: EVENTS.prepare }
 
 /** Number of clients that watch the list of events by `GET /live`. */

@@ -6,8 +6,8 @@ import { maxBodyBytes } from '../lib/config/config.ts'
 import { RefusedError } from '../lib/http/errors.ts'
 
 /**
- * Adds `reply.sendCached`. It binds lib/cache to this service: who owns a response, which queue a read waits in, and
- * which tokens are looked up with the snapshot.
+ * Adds `reply.sendCached`. It binds lib/cache to this service: the owner of a response, which queue a read waits in,
+ * and which tokens are looked up with the snapshot.
  */
 export default fp(async app => {
   const { sql, database: { shortSql }, config, queues } = app

@@ -47,7 +47,7 @@ export default fp(async app => {
       reply.callNotFound()
     })
     docs.addHook('onRequest', async ({ routeOptions: { url } }, reply) => {
-      // The plugin would make these anew for each request, which takes 2 ms for JSON and 100 to 450 ms for YAML.
+      // The plugin would make these again for each request, which takes 2 ms for JSON and 100 to 450 ms for YAML.
       // Operations are tried at the service that the page came from, even if PUBLIC_URL is a different one.
       if (url === '/docs/json') return app.sendDescription(reply.request, reply, prefix)
       if (url === '/docs/yaml') return reply.callNotFound()

@@ -99,7 +99,7 @@ const registered = async (world: World) => {
   await insert(world.app, 'event_registrations', { event_id: id, user_id: world.people.STUDENT.id })
   return { id }
 }
-/** A person who asks to join the club. */
+/** A person with a request to join the club. */
 const asked = async ({ app, club }: World) => {
   const { id } = await person(app)
   await app.sql`INSERT INTO club_members (user_id, club_id, state) VALUES (${id}, ${club}, 'requested')`

@@ -44,7 +44,7 @@ interface ErasureOptions {
   dryRun?: boolean
   /** Refuses to erase the last admin. */
   keepsAdmin?: boolean
-  /** Where to enqueue emails to people who get a seat. */
+  /** Where to enqueue emails about new seats. */
   outbox?: Pick<Outbox, 'enqueueBatch'>
   /** Who caused these emails, see `enqueueEmails`; nobody by default. */
   cause?: string | null

@@ -39,7 +39,7 @@ export async function findManagedEvent (
   return event
 }
 
-/** Throws the error for a user who got no row of a list of registrations or seats, like `findManagedEvent`. */
+/** Throws the error for a user without a row of a list of registrations or seats, like `findManagedEvent`. */
 export async function refuseRegistrations (sql: Sql, user: User, eventId: string): Promise<never> {
   await findManagedEvent(sql, user, eventId, REGISTRATIONS_NOT_ALLOWED)
   // The user got the right to manage the event after the list was read.

@@ -35,7 +35,7 @@ export const withAnswers = (sql: Sql | TransactionSql) => sql`
     ON answers.registration_id = registrations.id AND answers.event_id = registrations.event_id
 `
 
-/** SQL query: the number of people who registered for an event, and of those who come. */
+/** SQL query: the number of registrations for an event, and of its attendees. */
 const countsOf = (sql: Sql) => sql`
   SELECT registered, registered - declined AS coming
   FROM ${registrationCount(sql)} AS registrations (registered) CROSS JOIN (
@@ -43,7 +43,7 @@ const countsOf = (sql: Sql) => sql`
   ) AS declines
 `
 
-/** SQL: the number of people who come to an event. */
+/** SQL: the number of attendees of an event. */
 export const comingCount = (sql: Sql) => sql`(SELECT coming FROM (${countsOf(sql)}) AS counts)`
 
 /** SQL join: the columns of `countsOf` for each event. */

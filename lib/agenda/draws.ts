@@ -9,10 +9,10 @@ import type { AuditEvent } from '../http/audit.ts'
 import { inLineSince, withAnswers } from './details.ts'
 import { answeredAt, lockEvents } from './seats.ts'
 
-// A draw is only a different order of the line. People who are in line when it is set keep their places. The people who
-// come later take part, and nobody of them has a seat. Then the draw gives them new places in the order of their lots,
-// behind the people who do not take part and in front of everybody who comes later. So seats, positions and all that
-// depends on them are derived from the line as without a draw, and a seat that was seen is kept for the same reasons.
+// A draw is only a different order of the line. People in line when it is set keep their places. Later people take
+// part, and nobody of them has a seat. Then the draw gives them new places in the order of their lots, behind the
+// people in line before them and in front of everybody after the draw. So seats, positions and all that depends on them
+// are derived from the line as without a draw, and a seat that was seen is kept for the same reasons.
 //
 // The lot of a registration is a hash of a secret seed and its id, which the service makes. The hash of the seed is
 // public as soon as the draw is set, and the seed itself after the draw. So nobody can choose a lot, and everybody can
@@ -29,7 +29,7 @@ export const commitmentOf = (sql: Sql, seed: PendingQuery<Row[]>) => sql`
 `
 
 /**
- * Sets or moves the draw of an event with a number of seats. A draw that moves keeps its seed, and who takes part. The
+ * Sets or moves the draw of an event with a number of seats. A draw that moves keeps its seed and its participants. The
  * caller holds the lock of `lockEvents`, or has added the event.
  */
 export const setDraw = (sql: TransactionSql, eventId: string, drawAt: Date) => sql`
@@ -65,9 +65,9 @@ export async function hasParticipants (sql: TransactionSql, eventId: string) {
 export type TellDraw = (transaction: TransactionSql, eventId: string, userIds: string[]) => Promise<void>
 
 /**
- * Draws the seats of an event if the draw is due and no other instance was faster. Returns the number of people who
- * took part; `undefined` if there was nothing to draw. One commit has the result and its emails. The lock of the event
- * decides which registrations are part of it, not the clock: all others get a place behind it.
+ * Draws the seats of an event if the draw is due and no other instance was faster. Returns the number of its
+ * participants; `undefined` if there was nothing to draw. One commit has the result and its emails. The lock of the
+ * event decides which registrations are part of it, not the clock: all others get a place behind it.
  */
 export const drawSeats = (sql: Sql, eventId: string, tell: TellDraw) =>
   sql.begin(transaction => drawSeatsIn(transaction, eventId, tell))
@@ -75,7 +75,7 @@ export const drawSeats = (sql: Sql, eventId: string, tell: TellDraw) =>
 /** Does the work of `drawSeats` in a transaction. */
 export async function drawSeatsIn (transaction: TransactionSql, eventId: string, tell: TellDraw) {
   await lockEvents(transaction, transaction`SELECT ${eventId}::uuid`)
-  // Places that differ by a microsecond, from `draw_from` to `drawn_at`, also if the clock was set back.
+  // Places that differ by a microsecond, from `draw_from` to `drawn_at`, even if the clock was set back.
   const participants = transaction`
     SELECT registrations.id, user_id, ${answeredAt(transaction)} AS answered_at,
       row_number() OVER (ORDER BY lot_of(draw_seed, registrations.id), registrations.id) AS nth

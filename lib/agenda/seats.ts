@@ -3,17 +3,17 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 import type { Sql } from '../database/client.ts'
 import { comingCount, drawsFrom, inLineSince, runsUntil, withAnswers, withDetails } from './details.ts'
 
-// A seat is derived and never stored: the people who come to an event stand in line, ordered by the time when they last
-// said so, and the first `capacity` of them have a seat. So nobody is ever promoted, and no promotion can be lost. A
-// smaller room takes no seat away, because everybody up to `seated_until` keeps their seat. Two rules keep a seat that
-// was seen: nobody enters the line before its end (`end_of_line`), and people with a seat are always the first. A draw
-// gives the people who take part in it new places behind the people who do not, see draws.ts.
+// A seat is derived and never stored: the attendees of an event stand in line, ordered by the time when they last said
+// that they come, and the first `capacity` of them have a seat. So nobody is ever promoted, and no promotion can be
+// lost. A smaller room takes no seat away, because everybody up to `seated_until` keeps their seat. Two rules keep a
+// seat that was seen: nobody enters the line before its end (`end_of_line`), and people with a seat are always the
+// first. A draw gives its participants new places behind all others, see draws.ts.
 
 /** Whether a registered person has a seat, waits for a seat, takes part in a draw that waits, or does not come. */
 export const SEAT_STATES = ['seated', 'waiting', 'drawing', 'declined'] as const
 export type SeatState = typeof SEAT_STATES[number]
 
-/** The seat of a person, as `seatOf` selects it. `position` is the place among those who wait, from 1. */
+/** The seat of a person, as `seatOf` selects it. `position` is the place among waiting people, from 1. */
 export interface Seat {
   state: SeatState
   position: number | null
@@ -33,7 +33,7 @@ export const comes = (sql: Sql | TransactionSql) => sql`
   NOT EXISTS (SELECT FROM event_answers WHERE registration_id = registrations.id AND since IS NULL)
 `
 
-/** SQL: an array of the ids of the users who come to an event. */
+/** SQL: an array of the user ids of the attendees of an event. */
 export const comingTo = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
   ARRAY(SELECT user_id FROM event_registrations AS registrations WHERE event_id = ${eventId} AND ${comes(sql)})
 `
@@ -139,7 +139,7 @@ export const lockEvents = (transaction: TransactionSql, events: PendingQuery<Row
 
 /** The lines of events before a change. */
 export interface Lines {
-  /** The first person of each event who waits, as the row of `firstWaiting`. */
+  /** The first waiting person of each event, as the row of `firstWaiting`. */
   waiting: { event: string, since: string, id: string }[]
   /** The events that are over, with their ends. */
   over: { id: string, until: string }[]
@@ -162,8 +162,8 @@ export async function lockLines (transaction: TransactionSql, events: PendingQue
 }
 
 /**
- * SQL query: who waited in these lines and has a seat now, with the columns `event_id` and `user_ids`. Events that are
- * over are left out.
+ * SQL query: new seats of people in these lines, with the columns `event_id` and `user_ids`. Events that are over
+ * are left out.
  */
 export const newSeats = (sql: Sql | TransactionSql, waiting: Lines['waiting']) => sql`
   SELECT events.id AS event_id, ARRAY(

@@ -30,10 +30,10 @@ export const officeOf = (sql: AnySql) => sql`
   CASE WHEN ${isOrganizer(sql)} THEN CASE WHEN users.id = clubs.club_head_id THEN 'head' ELSE 'deputy' END END
 `
 
-/** SQL condition: `users` may edit `clubs`, and decide who is a member. */
+/** SQL condition: `users` may edit `clubs`, and decide about members. */
 export const managesClub = (sql: AnySql) => sql`(users.role = 'ADMIN' OR ${isOrganizer(sql)})`
 
-/** SQL condition: somebody heads `clubs`. Its `club_head_id` may be a person who has left. */
+/** SQL condition: somebody heads `clubs`. Its `club_head_id` may be a former member. */
 const hasHead = (sql: AnySql) => sql`
   EXISTS (SELECT FROM users WHERE users.id = clubs.club_head_id AND ${isOrganizer(sql)})
 `

@@ -27,10 +27,10 @@ export const NEWS: BatchTimes = { delaySeconds: 900, pauseSeconds: 86_400 }
 /**
  * SQL statement that enqueues email batches, and returns the number of users of each as `count`. Use it as a CTE of the
  * statement that causes the batches. The query `batches` has the columns `key` (text), `data` (jsonb), `event_id`
- * (uuid, deleting this event deletes the batch) and `user_ids` (uuid[]). Only users who want these emails are kept; a
- * batch without any is not written. If a batch with this template and key is waiting, it keeps its data and time, and
- * the new users are added. If its emails are being written, the batch starts again with the users who are left and the
- * new users. `cause` is the same as for `enqueueEmails`.
+ * (uuid, deleting this event deletes the batch) and `user_ids` (uuid[]). Only users with these emails turned on are
+ * kept; a batch without any is not written. If a batch with this template and key is waiting, it keeps its data and
+ * time, and the new users are added. If its emails are being written, the batch starts again with the remaining users
+ * and the new users. `cause` is the same as for `enqueueEmails`.
  */
 export const enqueueBatch = (
   sql: Sql, template: NotificationTemplate, batches: PendingQuery<Row[]>, cause: string | null | PendingQuery<Row[]>,
@@ -156,7 +156,7 @@ const dueReminders = (sql: Sql, hours: number) => sql`
 `
 
 /**
- * SQL statement that writes reminders of some events to users who registered before the reminder was due. Later
+ * SQL statement that writes reminders of some events to participants from before the reminder was due. Later
  * attendees have a recent confirmation. The key of `event_reminders` ensures that one sender does this, once per date
  * of an event. Clubs take turns.
  */

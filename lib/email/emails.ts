@@ -54,12 +54,11 @@ export interface ClaimLimits {
 /**
  * SQL statement that enqueues emails. Use it as a CTE of the statement that causes them. The query `emails` has the
  * columns `user_id`, `data` (jsonb) and `key` (text). A user gets one email per template and key; null keys are always
- * different. Notifications are written only for users who want them: the statement waits for a running erasure and for
- * a change of the email address.
+ * different. Notifications are written only for users with the switch on: the statement waits for a running erasure and
+ * for a change of the email address.
  *
- * `cause` tells who caused the emails, because everybody who causes emails takes turns: the id of an account, or the
- * network of the client if the operation needs no account. It is null for operators and the service itself, and can be
- * a column of the query.
+ * `cause` is the cause of the emails, because causes take turns: the id of an account, or the network of the client if
+ * the operation needs no account. It is null for operators and the service itself, and can be a column of the query.
  */
 export const enqueueEmails = (
   sql: Sql, template: TemplateName, emails: PendingQuery<Row[]>, cause: string | null | PendingQuery<Row[]>
@@ -84,7 +83,7 @@ export const dueEmails = (sql: Sql | TransactionSql) => sql`
 `
 
 /**
- * SQL: whose turn an email is. Everybody who causes emails takes turns, and so do the templates, so that a seat does
+ * SQL: whose turn an email is. Causes of emails take turns, and so do templates, so that a seat does
  * not wait behind a message of the same person. The column `network` contains the cause, see `enqueueEmails`.
  */
 const turnOfEmail = (sql: Sql | TransactionSql) => sql`template, coalesce(network, '')`
@@ -108,9 +107,10 @@ const CLAIMING = 5_904_417_233
 const subjectOf = (sql: Sql | TransactionSql) => sql`coalesce(data #>> '{event,id}', data ->> 'event', data ->> 'club')`
 
 /**
- * Claims the oldest email of every turn, then the second ones, and so on. If not all of them fit, chance decides, so
- * that nobody is always the last. Emails to one user about one event or club follow one another, because an email
- * decides what is news in the next one. So senders claim one after the other, because a sender does not see which
+ * Claims the oldest email of every turn, then the second ones, and so on. Without turns, the email of a person would be
+ * late by minutes instead of seconds if one network asks for 1,500 new passwords. If not all of them fit, chance
+ * decides, so that nobody is always the last. Emails to one user about one event or club follow one another, because an
+ * email decides what is news in the next one. So senders claim one after the other, because a sender does not see which
  * emails another sender has claimed and not committed.
  */
 export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {

@@ -11,7 +11,7 @@ export interface EmailedEvent extends CalendarEvent {
   registrationId: string
   clubId: string
   seat: Seat
-  /** When the seats are drawn. Only for people who take part in the draw. */
+  /** When the seats are drawn. Only for participants of the draw. */
   drawAt?: string | null
   /** Identifies the place of the user in line; null if the user does not come. */
   placeInLine: string | null
@@ -30,7 +30,7 @@ export interface KnownEvent {
   place?: string | null
   /** Missing in emails of versions before 1.1, and in emails to users without a seat. */
   onlineUrl?: string | null
-  /** Missing in emails of versions before 1.1, and in emails to users who do not take part in a draw. */
+  /** Missing in emails of versions before 1.1, and in emails outside of a draw. */
   drawAt?: string | null
   seat?: ToldSeat
 }

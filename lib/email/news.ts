@@ -6,7 +6,7 @@ import type { Outbox } from './outbox.ts'
 
 /**
  * SQL statement that enqueues an email about new events of a club, without past events. Members get it if they want it,
- * but not the user who adds the events. The query `events` has the columns `club_id`, `date` and `created_at`.
+ * but not the author of the events. The query `events` has the columns `club_id`, `date` and `created_at`.
  */
 export const enqueueNews = (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, events: PendingQuery<Row[]>, userId: string

@@ -21,7 +21,7 @@ const TURN_MS = 50
  * In a turn of the event loop, Node parses 64 KB of each connection: up to 590 pipelined requests, or 11,000 chunks.
  * The service measures no memory and answers no request until the turn ends: 400 connections took 2.6 seconds and
  * 250 MB of heap. So a flood ends the turn, and Node reads other connections in the next turn. All networks that have
- * flooded lately share one place: every 50 ms, Node reads one of their connections.
+ * flooded recently share one place: every 50 ms, Node reads one of their connections.
  */
 export class Connections extends Map<Socket, Connection> {
   #floods = new Map<string, number>()

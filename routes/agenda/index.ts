@@ -13,7 +13,7 @@ import {
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** When and where events are, and who has a seat. */
+/** When and where events are, and their seats. */
 const agenda: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,

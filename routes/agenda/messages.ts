@@ -51,7 +51,7 @@ interface SentMessage {
 }
 
 /**
- * Enqueues a message to everybody who comes to an event, and only one if requests have the same key. Returns how many
+ * Enqueues a message to the attendees of an event, and only one if requests have the same key. Returns how many
  * people it reaches. `onNew` runs in the transaction, and only if this is not a repeated request. Throws a 404 if the
  * event does not exist any more or the user may not manage it. Deletes some messages older than 60 days, whose emails
  * no longer exist.

@@ -66,7 +66,7 @@ export async function changeClub (
     if (name !== undefined) await transaction`SELECT pg_advisory_xact_lock(hashtextextended('names of clubs', 0))`
     // Waits for an end of the office that is running.
     await transaction`SELECT FROM users WHERE id = ${userId} FOR SHARE`
-    // Waits for people who are joining, see `joinClub`.
+    // Waits for running requests to join, see `joinClub`.
     const [club] = await transaction<{ name: string }[]>`
       SELECT name FROM clubs WHERE id = ${id} FOR NO KEY UPDATE
     `
@@ -138,7 +138,7 @@ export const membersQuery = (
   }
 }
 
-/** Throws the error for a user who got no row of `membersQuery`. */
+/** Throws the error for a user without a row of `membersQuery`. */
 export async function refuseMembers (sql: Sql, userId: string, clubId: string): Promise<never> {
   await findManager(sql, userId, clubId)
   // The user got the right to manage the club after the list was read.

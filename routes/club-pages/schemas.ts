@@ -10,7 +10,7 @@ import {
 /** Error messages of a new name. */
 export const NOT_RENAMED = 'Only admins may rename a club'
 export const NAME_TAKEN = 'A club has this name already'
-/** Error message for a deputy who decides about offices. */
+/** Error message if a deputy decides about offices. */
 export const NOT_LEADING = 'Only the head of the club and admins may do this'
 export const ORGANIZES_ELSEWHERE = 'This person organizes a different club'
 

@@ -10,7 +10,7 @@ interface Registration {
   state: SeatState
   /** Null for an answer of version 1.0.0. */
   answeredAt: string | null
-  /** The first person who waits, see `firstWaiting`; null if nobody does. */
+  /** The first waiting person, see `firstWaiting`; null if nobody does. */
   waitingSince: string | null
   waitingId: string | null
 }

@@ -29,7 +29,7 @@ const feeds: FastifyPluginAsyncTypebox = async app => {
     throw new HttpError(404, 'Club not found')
   })
 
-  // Anyone who has the URL may see it, so the service caches it like public responses. Other caches must not store it.
+  // Anyone with the URL may see it, so the service caches it like public responses. Other caches must not store it.
   app.get<{ Params: { token: string } }>('/me/:token.ics', {
     schema: schemas.own,
     config: { failure: 'Error fetching calendar', cache: 'public', cacheControl: 'private, no-cache' },

@@ -621,7 +621,7 @@ walk('A student chooses emails', {
   await page.waitForURL(`${origin}/me/settings`)
 })
 
-/** What axe finds wrong for people who use a screen reader or a keyboard. */
+/** What axe finds wrong for people with a screen reader or a keyboard. */
 async function barriers (page: Page) {
   await page.evaluate(AXE)
   const { violations } = await page.evaluate<{ violations: { id: string, nodes: { html: string }[] }[] }>('axe.run()')

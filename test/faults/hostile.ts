@@ -125,7 +125,7 @@ export function hostileFaults ({ scope, directory, short, seed }: Setting): Faul
 
 const isFailed = ({ status }: Outcome) => status < 200 || status > 299
 
-/** A student of the hostile clients, who may erase the account. */
+/** A student of the hostile clients, which may erase the account. */
 async function addStudent ({ look }: Fixture): Promise<Person> {
   const [user] = await look(sql => sql<[{ id: string }]>`
     INSERT INTO users (email, password, first_name, last_name)

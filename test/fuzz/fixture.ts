@@ -105,7 +105,7 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
       club_id: id('clubs', n % CLUBS),
       state: n % 2 ? 'member' : 'requested',
       message: n % 2 ? null : 'I play chess.',
-      // By the last admin, who is in no club
+      // By the last admin, without a club
       offered: n % 2 ? 'deputy' : null,
       offered_by: n % 2 ? id('users', USERS - 1) : null,
       offered_at: n % 2 ? new Date() : null,

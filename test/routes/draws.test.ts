@@ -181,7 +181,7 @@ t.test('Until the draw, nobody has a seat, and afterwards everybody can compute 
   t.strictSame(listed.map(({ state, position }) => position ? `${state} ${position}` : state), states)
   t.match(await eventOf(id), { comingCount: 7, seatsLeft: 0, waitingCount: 4, drawnAt: drawn.drawnAt })
 
-  // After the draw, new people stand behind all who took part (connpass yapcasia-8oji-2016mid #77).
+  // After the draw, new people stand behind its participants (connpass yapcasia-8oji-2016mid #77).
   await register(people[8]!, id)
   await answer(cleo, id, true)
   t.strictSame((await list(id)).slice(7).map(({ userId, position }) => [userId, position]),

@@ -124,7 +124,7 @@ t.test('Wrong passwords of a network over all accounts are limited, for those wh
   for (const email of [unknown, stranger()]) {
     for (const password of [PASSWORD, 'wrong horse']) waits(t, await signIn(email, password, from), FAILURES)
   }
-  // The status of a wrong password must not tell who has an account.
+  // The status of a wrong password must not tell whether there is an account.
   waits(t, await guess(known, from), FAILURES)
   t.strictSame(await observe(known, from), await observe(stranger(), from))
   t.equal((await signIn(known, PASSWORD, from)).statusCode, 200)

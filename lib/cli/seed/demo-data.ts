@@ -70,7 +70,7 @@ export const PEOPLE = [
   { name: 'thandiwe', firstName: 'Thandiwe', lastName: 'Nkosi', role: 'STUDENT' },
 ]
 
-// Next to the one club of each person: more members, people who ask, and offices that are offered.
+// Next to the one club of each person: more members, requests to join, and offered offices.
 export const MEMBERSHIPS = [
   { name: 'student', club: 'Hill Walkers', state: 'member' },
   { name: 'student', club: 'Kitchen Garden', state: 'requested', message: 'Do you have room for one more bed?' },

@@ -11,7 +11,7 @@ export const PASSWORD = EXAMPLE_PASSWORD
 
 const DOMAIN = 'demo.example.org'
 
-/** The position of the student who gets the id of the examples. */
+/** The position of the student with the id of the examples. */
 const STUDENT = PEOPLE.findIndex(({ name }) => name === 'student')
 
 /** The demo accounts that the command prints. */

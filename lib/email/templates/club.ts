@@ -6,7 +6,7 @@ import { paragraphsOf } from '../../values/formats.ts'
 import { formatTime, formatTimes, linkTo, sentence } from '../message.ts'
 import { notification } from '../notifications.ts'
 
-/** Tells organizers who asks to join their club. Nobody is left if they have decided before. */
+/** Tells organizers about requests to join their club. No request is left if they have decided before. */
 export const clubRequest = notification<{ club: string }>(async ({ userId, data }, context) => {
   const { sql } = context
   const requests = await sql<{ club: string, name: string }[]>`

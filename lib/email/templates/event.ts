@@ -52,7 +52,7 @@ const IF_NOT = 'If you cannot come, please say so on the page of the event. The 
 const isSeatTold = (event: EmailedEvent, told: KnownEvent | undefined) =>
   told?.seat?.state === event.seat.state && told.seat.placeInLine === event.placeInLine
 
-/** Tells a person who waited that there is a seat now. */
+/** Tells a person in line that there is a seat now. */
 export const seat = notification<{ event: string }>(async (email, context) => {
   const { userId, data, key } = email
   const event = await findEventOf(context, userId, data.event)
@@ -75,7 +75,7 @@ export const seat = notification<{ event: string }>(async (email, context) => {
   }
 })
 
-/** Tells a person who took part in a draw its result, unless an email has told it, for example the confirmation. */
+/** Tells a participant of a draw its result, unless an email has told it, for example the confirmation. */
 export const draw = notification<{ event: string }>(async (email, context) => {
   const event = await findEventOf(context, email.userId, email.data.event)
   const told = await findAnnounced(context, email, email.data.event)

@@ -5,7 +5,7 @@ import {
   OpaqueId, ResponseObject, Token, Unauthorized,
 } from '../../../lib/values/schemas.ts'
 
-/** Error messages for a person who cannot join. */
+/** Error messages if a person cannot join. */
 export const CLOSED = 'This club takes no new members'
 export const REFUSED = 'You can ask again a week after a refusal'
 export const TOO_MANY = 'You can be in at most 50 clubs'

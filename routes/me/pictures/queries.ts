@@ -32,7 +32,7 @@ export function deletePicture (sql: Sql, user: User, id: string, force: boolean)
       SELECT FROM pictures WHERE id = ${id} AND (user_id = ${user.id} OR ${user.role === 'ADMIN'}) FOR UPDATE
     `
     if (count === 0) return undefined
-    // Reads the uses after the locks, because a statement that waits for a lock does not see what is added meanwhile.
+    // Reads the uses after the locks, because a statement that waits for a lock does not see newer rows.
     const [{ uses }] = await transaction<[{ uses: PictureUse[] }]>`
       SELECT ${usesOfPicture(transaction)} AS uses FROM pictures WHERE id = ${id}
     `

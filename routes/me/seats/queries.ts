@@ -41,7 +41,7 @@ export function setComing (
   { userId, eventId, coming }: { userId: string, eventId: string, coming: boolean }
 ) {
   return sql.begin(async transaction => {
-    // Before the lock of the line, so that people without a registration do not delay those who have one.
+    // Before the lock of the line, so that people without a registration do not delay the others.
     const { count } = await transaction`
       SELECT FROM event_registrations WHERE user_id = ${userId} AND event_id = ${eventId}
     `

@@ -273,7 +273,7 @@ t.test('Emails tell who has a seat, and nobody is told twice', async t => {
   for (const coming of [true, false, true, false]) await answer(ada, coming)
   t.strictSame(await deliver(t), [])
 
-  // A person who is told by a late confirmation gets no second email.
+  // After a late confirmation, a person gets no second email.
   const dan = await member()
   await dan.inject('POST', `/events/${event}/register`)
   await set({ capacity: 3 })

@@ -193,7 +193,7 @@ async function tellStory (plan: Step[]) {
     known.set(who.id, after)
     if (!isSure) unsure.add(who.id)
   }
-  /** People who were told the result of the draw. */
+  /** People with an email about the result of the draw. */
   const drawn = new Set<string>()
   /** The state that the last email told. */
   const emailed = new Map<string, string>()

@@ -1,4 +1,4 @@
-// Somebody who causes many emails delays their own emails, and nobody else's.
+// A cause of many emails delays their own emails, and nobody else's.
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Sender } from '#lib/email/sender.js'
