@@ -362,12 +362,13 @@ export function insertCopies (
 ) {
   // Years have four digits.
   const [earliest, latest] = [sql`timestamptz '0001-01-01 00:00+00'`, sql`timestamptz '9999-12-31 23:59:59.999+00'`]
+  const local = (time: PendingQuery<Row[]>) => sql`${time} AT TIME ZONE ${timeZone}`
   /** A time of the event, moved to its copy. It stays at the same local time when clocks change. */
   const moved = (time: PendingQuery<Row[]>, last = latest) => sql`
-    CASE WHEN ${time} IS NOT NULL THEN greatest(${earliest}, least(${last}, (
-      ${time} AT TIME ZONE ${timeZone}
-        + (copied.date AT TIME ZONE ${timeZone} - (SELECT date FROM events WHERE id = ${id}) AT TIME ZONE ${timeZone})
-    ) AT TIME ZONE ${timeZone})) END
+    CASE WHEN ${time} IS NOT NULL THEN least(${last}, (${local(time)} + greatest(
+      ${local(sql`copied.date`)} - ${local(sql`(SELECT date FROM events WHERE id = ${id})`)},
+      ${local(earliest)} - ${local(time)}
+    )) AT TIME ZONE ${timeZone}) END
   `
   return sql.begin(async transaction => {
     let isNew = false

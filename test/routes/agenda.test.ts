@@ -457,6 +457,14 @@ t.test('Registration opens and closes', async t => {
       const moved = events[window.opensAt === first ? 0 : 1]
       t.strictSame([moved.opensAt, moved.closesAt], [window.opensAt, window.closesAt])
     }
+    const window = { opensAt: '9998-12-31T10:00:00.000Z', closesAt: '2030-01-01T10:00:00.000Z' }
+    const far = { ...AGENDA_EVENT, date: '9999-12-31T10:00:00.000Z', endsAt: null }
+    for (const [name, expected] of [['opensAt', '2029-12-31T10:00:00.000Z'], ['closesAt', first]] as const) {
+      const { event: { id } } = (await head.inject('POST', '/agenda', { ...far, [name]: window[name] })).json()
+      const dates = ['2030-12-31T10:00:00.000Z']
+      const { events: [copy] } = (await head.inject('POST', `/agenda/${id}/copies`, { dates })).json()
+      t.equal(copy[name], expected)
+    }
   })
 
   t.test('closes beside registrations: each response fits a moment of the request', async t => {
