@@ -271,6 +271,62 @@ t.test('Two versions keep every promise on one database', async t => {
     await assertSent(t, [`${bob!.email}: You have a seat: Tea`, `${dan!.email}: Chess: Tea`])
     await sweep(current)
     await assertAvatars(t, current)
+  })
+
+  await t.test('A draw that was set before the way back to 1.0.0 leaves nobody out', async t => {
+    stopMail()
+    const dinner = await addEvent(current, 'Dinner')
+    await send(current, 'PUT', `/agenda/${dinner}`, head.token, { capacity: 1, drawAt: '2089-01-31T18:00Z' })
+    await register(current, dinner, ada!)
+    await stop(current)
+
+    // Version 1.0.0 knows no draw: it says the same to everybody, and draws nothing.
+    isMailDown = false
+    old = await startReleased()
+    await register(old, dinner, bob!)
+    await assertSent(t, [ada, bob].map(member => `${member!.email}: You are registered: Dinner`))
+    stopMail()
+    await sql`UPDATE event_details SET draw_at = now() WHERE event_id = ${dinner}`
+    await register(old, dinner, cleo!)
+    await stop(old)
+    await sql`UPDATE emails SET attempts = 0, due_at = now() + interval '1 hour' WHERE status = 'pending'`
+
+    current = await startCurrent()
+    const drawOf = async (): Promise<{ order: string[] | null }> =>
+      (await send(current, 'GET', `/agenda/${dinner}/draw`)).draw
+    while (!(await drawOf()).order) await sleep(50)
+    const isWritten = () => sql`
+      SELECT FROM email_batches WHERE template = 'draw' AND key = ${dinner} AND due_at = 'infinity'
+    `
+    while ((await isWritten()).count === 0) await sleep(50)
+    interface Listed {
+      registrationId: string
+      email: string
+      state: string
+      position: number | null
+    }
+    const list = async (): Promise<Listed[]> =>
+      (await send(current, 'GET', `/agenda/${dinner}/seats`, head.token)).seats
+    const drawn = await list()
+    t.strictSame(drawn.map(({ email }) => email).sort(), [ada, bob, cleo].map(member => member!.email))
+    t.strictSame(drawn.map(({ registrationId }) => registrationId), (await drawOf()).order)
+    await stop(current)
+
+    // The confirmation of 1.0.0 tells no seat, so the email about the draw follows it.
+    isMailDown = false
+    old = await startReleased()
+    await register(old, dinner, dan!)
+    await assertSent(t, [cleo, dan].map(member => `${member!.email}: You are registered: Dinner`))
+    await stop(old)
+
+    current = await startCurrent()
+    const [winner, ...others] = drawn
+    await assertSent(t, [
+      `${winner!.email}: You have a seat: Dinner`,
+      ...others.map(({ email }) => `${email}: You are waiting for a seat: Dinner`),
+      `${dan!.email}: Chess: Dinner`,
+    ])
+    t.match(await list(), [...drawn, { email: dan!.email, state: 'waiting', position: 3 }])
     await stop(current)
   })
 })

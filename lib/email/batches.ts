@@ -77,8 +77,10 @@ const nextUsers = (sql: Sql | TransactionSql) => sql`unnest(user_ids[next:next +
 /**
  * Writes the next emails of due batches: of one batch in each turn, then of the second ones, and so on, until there are
  * enough. Batches that another sender writes at this time are skipped. Each user gets one reminder per event date, one
- * email per seat, and one about the draw of an event. In other batches, users whose email about the same event is still
- * waiting are skipped, because that email will be composed later and include this news.
+ * email per seat, and one about the draw of an event. The last two are left out when they are composed if the
+ * confirmation has told the seat, because version 1.0.0 may send a waiting confirmation and tells no seat. In other
+ * batches, users whose email about the same event is still waiting are skipped, because that email will be composed
+ * later and include this news.
  */
 export function writeEmails (sql: Sql) {
   return retryConflict(() => sql.begin(async transaction => {
@@ -117,14 +119,11 @@ export function writeEmails (sql: Sql) {
           WHEN 'seat' THEN ${placeInLine(sql, sql`recipient`, sql`email_batches.event_id`)}
         END AS key
         FROM email_batches CROSS JOIN LATERAL ${nextUsers(sql)} AS recipient
-        WHERE ${isChosen} AND template = ${template} AND NOT EXISTS (
+        WHERE ${isChosen} AND template = ${template} AND (template IN ('seat', 'draw') OR NOT EXISTS (
           SELECT FROM emails
           WHERE user_id = recipient AND status = 'pending' AND attempts = 0
-            AND emails.data ->> 'event' = email_batches.key
-            -- The confirmation will tell the seat.
-            AND emails.template =
-              CASE WHEN email_batches.template IN ('seat', 'draw') THEN 'registration' ELSE ${template} END
-        )
+            AND emails.data ->> 'event' = email_batches.key AND emails.template = ${template}
+        ))
       `, sql`caused_by`)}`
     }
     await transaction`
