@@ -7,6 +7,7 @@ export const PGBENCH = 'pgbench'
 export const UNTRACED = 'service without tracing'
 export const WITHOUT_EMAILS = 'service without emails'
 export const WITHOUT_LISTENERS = 'service without listeners'
+export const WITHOUT_DRAW = 'service without a draw'
 export const ARGON2 = 'argon2, 4 at once'
 export const EXPRESS = 'Express + Prisma'
 
@@ -84,27 +85,51 @@ export const ME: Case = {
   prepare: fixture => asStudents(fixture, 'GET', ['/auth/me']),
 }
 
-/** All students register for an event, then for the next one. */
+/** All students register for an event, then for the next one. `change` prepares the events. */
+async function registering (fixture: Fixture, change: (ids: string[]) => Promise<unknown> = async () => {}) {
+  const ids = await addEvents(fixture, 200)
+  await change(ids)
+  return {
+    ...await asStudents(fixture, 'POST', ids.map(id => `/events/${id}/register`)),
+    // Each response is a row. At the end, each connection may have one more whose response was not read.
+    async check ({ requests }: Outcome, connections: number) {
+      const [row] = await fixture.sql<[{ count: number }]>`
+        SELECT count(*)::int FROM event_registrations WHERE event_id = ANY (${ids})
+      `
+      const surplus = row.count - requests
+      if (surplus < 0 || surplus > connections) return `${requests} responses, ${row.count} registrations`
+    },
+  }
+}
+
 export const REGISTER: Case = {
   name: 'POST /events/:id/register',
   baseline: PGBENCH,
   alternative: true,
   targets: [[PGBENCH, 0.25, 0.25]],
-  async prepare (fixture) {
-    const ids = await addEvents(fixture, 200)
-    return {
-      ...await asStudents(fixture, 'POST', ids.map(id => `/events/${id}/register`)),
-      // Each response is a row. At the end, each connection may have one more whose response was not read.
-      async check ({ requests }, connections) {
-        const [row] = await fixture.sql<[{ count: number }]>`
-          SELECT count(*)::int FROM event_registrations WHERE event_id = ANY (${ids})
-        `
-        const surplus = row.count - requests
-        if (surplus < 0 || surplus > connections) return `${requests} responses, ${row.count} registrations`
-      },
-    }
-  },
+  prepare: fixture => registering(fixture),
 }
+
+/** The same for events with 30 seats. */
+export const REGISTER_IN_LINE: Case = {
+  name: 'POST /events/:id/register, a draw waits',
+  prepare: fixture => registering(fixture, ids => addSeats(fixture, ids)),
+}
+
+/** The same for events with 30 seats that will be drawn. */
+export const REGISTER_FOR_DRAW: Case = {
+  name: REGISTER_IN_LINE.name,
+  prepare: fixture => registering(fixture, async ids => {
+    await addSeats(fixture, ids)
+    await fixture.sql`
+      UPDATE event_details SET draw_at = '2099-12-31', draw_from = now(), draw_seed = repeat('0', 64)
+      WHERE event_id = ANY (${ids})
+    `
+  }),
+}
+
+const addSeats = ({ sql }: Fixture, ids: string[]) =>
+  sql`INSERT INTO event_details (event_id, capacity) SELECT unnest(${ids}::uuid[]), 30`
 
 export const LIKE: Case = {
   name: 'POST /mentors/:id/like',

@@ -11,7 +11,9 @@ import { measureLive } from './live.ts'
 import { atEnd, cleanUp, compiled, interrupted, ROOT, run, source } from './programs.ts'
 import { writeReport } from './report.ts'
 import { Results } from './results.ts'
-import { measureCases, measureGrowth, measureLarge, measureEmails, measureTracing } from './scenarios.ts'
+import {
+  measureCases, measureDraws, measureEmails, measureGrowth, measureLarge, measureTracing,
+} from './scenarios.ts'
 import { judgeSoak, soak } from './soak.ts'
 
 const USAGE = `Usage: npm run bench [-- OPTION …]
@@ -80,6 +82,7 @@ async function benchmark ({ only, quick, soak: isSoak, minutes }: ReturnType<typ
     await soak(context, minutes)
   } else {
     await measureCases(context)
+    await measureDraws(context)
     await measureTracing(context)
     await measureEmails(context)
     await measureLive(context)

@@ -2,8 +2,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 
 import {
-  ARGON2, BESIDE_EMAILS, BESIDE_LISTENERS, BESIDE_TOLD_LISTENERS, CASES, EXPRESS, HTTP, PGBENCH, TRACED, UNTRACED,
-  WITHOUT_EMAILS, WITHOUT_LISTENERS,
+  ARGON2, BESIDE_EMAILS, BESIDE_LISTENERS, BESIDE_TOLD_LISTENERS, CASES, EXPRESS, HTTP, PGBENCH, REGISTER_FOR_DRAW,
+  TRACED, UNTRACED, WITHOUT_DRAW, WITHOUT_EMAILS, WITHOUT_LISTENERS,
 } from './cases.ts'
 import { drawChart } from './chart.ts'
 import { SERVICE, SERVICE_WARN } from './fixture.ts'
@@ -13,7 +13,7 @@ import { figure, type Results, type Verdict } from './results.ts'
 const SERIES = {
   Service: [SERVICE],
   'Service, LOG_LEVEL=warn': [SERVICE_WARN],
-  Baseline: [HTTP, PGBENCH, ARGON2, UNTRACED, WITHOUT_EMAILS, WITHOUT_LISTENERS],
+  Baseline: [HTTP, PGBENCH, ARGON2, UNTRACED, WITHOUT_DRAW, WITHOUT_EMAILS, WITHOUT_LISTENERS],
   [EXPRESS]: [EXPRESS],
 }
 
@@ -27,7 +27,7 @@ export async function writeReport (results: Results, folder: string, millisecond
   const machine = `${cpu}, ${Math.round(os.totalmem() / 2 ** 30)} GiB; ${system}, Linux ${os.release()}; ` +
     `Node.js ${process.versions.node}, PostgreSQL ${postgres}`
 
-  const cases = [...CASES, ...TRACED, BESIDE_EMAILS, BESIDE_LISTENERS, BESIDE_TOLD_LISTENERS]
+  const cases = [...CASES, REGISTER_FOR_DRAW, ...TRACED, BESIDE_EMAILS, BESIDE_LISTENERS, BESIDE_TOLD_LISTENERS]
   const rates = cases.flatMap(({ name }) => {
     const service = results.find(name, SERVICE)
     const rates = Object.values(SERIES).map(of => of.flatMap(of => results.find(name, of)?.rate ?? [])[0])

@@ -8,7 +8,10 @@ import { startMailServer } from '../test/smtp.ts'
 import { percentile } from '../test/statistics.ts'
 import { startAlternative } from './alternative.ts'
 import { startBaseline } from './baselines.ts'
-import { BESIDE_EMAILS, type Case, CASES, LOGIN, TRACED, UNTRACED, WITHOUT_EMAILS } from './cases.ts'
+import {
+  BESIDE_EMAILS, type Case, CASES, LOGIN, REGISTER_FOR_DRAW, REGISTER_IN_LINE, TRACED, UNTRACED, WITHOUT_DRAW,
+  WITHOUT_EMAILS,
+} from './cases.ts'
 import {
   addEvents, amountsOf, createFixture, type Fixture, type Postgres, prepareCommits, SERVICE, SERVICE_WARN,
   startService,
@@ -148,6 +151,21 @@ export async function measureEmails ({ results, postgres, directory, quick, only
   await scope.end()
   await fixture.drop()
   await other.drop()
+}
+
+/** Registrations for events whose seats are drawn later, and for events whose seats pass to the first, in turns. */
+export async function measureDraws ({ results, postgres, directory, quick, only }: Context) {
+  const { name } = REGISTER_FOR_DRAW
+  if (!only.test(name)) return
+  const fixture = await createFixture(postgres, 'draws', amountsOf(quick).main, directory)
+  const service = await startService(fixture)
+  await compare(results, [
+    { run: () => measure(results, fixture, service, REGISTER_FOR_DRAW) },
+    { run: () => measure(results, fixture, { ...service, name: WITHOUT_DRAW }, REGISTER_IN_LINE) },
+  ], quick ? TURNS.quick : TURNS.judged)
+  results.goals[`${name}, of ${WITHOUT_DRAW}`] = [fastEnough(results.ratio(name, SERVICE, WITHOUT_DRAW), 1)]
+  await service.stop()
+  await fixture.drop()
 }
 
 /** Moves an event that all users are registered for. Its emails are sent at once. */
