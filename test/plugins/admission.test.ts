@@ -278,7 +278,7 @@ t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
       await app.sql`SELECT pg_sleep(0.6)`
       await reply.sendCached(slow)
     })
-    app.get('/longer', { config: { ...config, extraSeconds: 10 } }, async () => {
+    app.get('/longer', { config: { ...config, extraSeconds: 5, waitSeconds: 5 } }, async () => {
       for (let statement = 0; statement < 2; statement++) await app.sql`SELECT pg_sleep(0.6)`
       return {}
     })

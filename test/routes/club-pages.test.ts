@@ -1,5 +1,5 @@
 import { assertMessage, assertResponse } from '../assertions.ts'
-import { build, inject, insert, type Person, person } from '../helper.ts'
+import { build, inject, insert, type Person, person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -87,6 +87,21 @@ t.test('PUT /club-pages/:id is for those who organize the club in the database',
   assertMessage(t, await head.inject('PUT', url, { name: 'Mine', joining: 'open' }), 403,
     'Only admins may rename a club')
   t.equal((await inject(app, 'GET', url)).json().club.joining, 'request')
+})
+
+t.test('An office that ends during PUT /club-pages/:id ends after it, not before its commit', async t => {
+  const { club, deputy, url } = await clubWithOrganizers()
+  const admin = await person(app, 'ADMIN')
+  let responses: Promise<{ statusCode: number }[]>
+  await sql.begin(async sql => {
+    await sql`SELECT FROM clubs WHERE id = ${club} FOR UPDATE`
+    const changed = deputy.inject('PUT', url, { description: 'By the deputy' })
+    await untilBlocked(app.database.shortSql)
+    const demoted = admin.inject('PUT', `/users/${deputy.id}/role`, { newRole: 'STUDENT' })
+    responses = Promise.all([changed, demoted])
+    await untilBlocked(app.database.shortSql, 2)
+  })
+  t.strictSame((await responses!).map(({ statusCode }) => statusCode), [200, 200])
 })
 
 t.test('PUT /club-pages/:id gives no club the name of a different club', async t => {

@@ -218,7 +218,10 @@ t.test('A task of several places waits until they are free, and smaller tasks do
 
 t.test('Clients that join waiting work share one entry, which begins when the first network may begin', async t => {
   const { queue, begun, outcomes, add, runAll, gone, later } = start(t)
-  const read = async () => { begun.push('list') }
+  const read = async () => {
+    begun.push('list')
+    t.equal(queue.running, 1, 'a read takes a single place')
+  }
   const from = (network: string) => [clientIn(network, () => !gone.has('list'))]
   for (const name of ['a1', 'a2', 'a3', 'b1', 'c1']) add(name[0]!, name)
   const reading = queue.runShared(from('a'), read)
