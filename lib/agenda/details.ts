@@ -103,11 +103,13 @@ export const knownEvent = (sql: Sql) => sql`
 
 /**
  * SQL query: what users of a waiting or recent change email knew before the change, with the columns `user_id` and
- * `known` (jsonb). An email that cancels an event names the date that its recipient knows.
+ * `known` (jsonb), one row per user. An email that cancels an event names the date that its recipient knows.
  */
 export const knownBefore = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>) => sql`
-  SELECT unnest(user_ids) AS user_id, data -> 'known' AS known FROM email_batches
-  WHERE template = 'event-changed' AND key = ${eventId}::text
+  SELECT DISTINCT ON (user_id) user_id, data -> 'known' AS known
+  FROM email_batches CROSS JOIN unnest(user_ids) AS user_id
+  WHERE template = 'event-changed' AND event_id = ${eventId}
+  ORDER BY user_id, due_at
 `
 
 /**

@@ -29,8 +29,8 @@ export const NEWS: BatchTimes = { delaySeconds: 900, pauseSeconds: 86_400 }
  * statement that causes the batches. The query `batches` has the columns `key` (text), `data` (jsonb), `event_id`
  * (uuid, deleting this event deletes the batch) and `user_ids` (uuid[]). Only users with these emails turned on are
  * kept; a batch without any is not written. If a batch with this template and key is waiting, it keeps its data and
- * time, and the new users are added. If its emails are being written, the batch starts again with the remaining users
- * and the new users. `cause` is the same as for `enqueueEmails`.
+ * time, and the new users are added. Of two times `since` in the data, the earlier time is kept. Otherwise, the batch
+ * starts again with the new users. `cause` is the same as for `enqueueEmails`.
  */
 export const enqueueBatch = (
   sql: Sql, template: NotificationTemplate, batches: PendingQuery<Row[]>, cause: string | null | PendingQuery<Row[]>,
@@ -49,10 +49,14 @@ export const enqueueBatch = (
   ON CONFLICT (template, key) DO UPDATE SET
     -- A sender that has read the old row will not find its id.
     id = excluded.id,
+    -- Version 1.0.0 writes a batch in parts. The users who are left wait with the new users.
     user_ids = ARRAY(SELECT DISTINCT unnest(known.user_ids[known.next:] || excluded.user_ids)),
     caused_by = excluded.caused_by,
     next = 1,
-    data = CASE WHEN known.due_at = 'infinity' THEN excluded.data ELSE known.data END,
+    data = CASE
+      WHEN known.due_at = 'infinity'
+        OR (excluded.data ->> 'since')::timestamptz < (known.data ->> 'since')::timestamptz THEN excluded.data
+      ELSE known.data END,
     due_at = CASE WHEN known.next = 1 THEN known.due_at
       ELSE greatest(excluded.due_at, known.told_at + make_interval(secs => ${pauseSeconds})) END
   RETURNING cardinality(user_ids) AS count
@@ -114,23 +118,32 @@ export function writeEmails (sql: Sql) {
     for (const template of new Set(batches.map(({ template }) => template))) {
       await transaction`${enqueueEmails(sql, template, sql`
         SELECT recipient AS user_id, data, caused_by, CASE template
-          WHEN 'event-reminder' THEN key
-          WHEN 'draw' THEN key
+          WHEN 'event-reminder' THEN concat_ws(' ', data ->> 'event', data ->> 'date')
+          WHEN 'draw' THEN data ->> 'event'
           WHEN 'seat' THEN ${placeInLine(sql, sql`recipient`, sql`email_batches.event_id`)}
         END AS key
         FROM email_batches CROSS JOIN LATERAL ${nextUsers(sql)} AS recipient
-        WHERE ${isChosen} AND template = ${template} AND (template IN ('seat', 'draw') OR NOT EXISTS (
-          SELECT FROM emails
-          WHERE user_id = recipient AND status = 'pending' AND attempts = 0
-            AND emails.data ->> 'event' = email_batches.key AND emails.template = ${template}
-        ))
+        WHERE ${isChosen} AND template = ${template} AND (
+          template IN ('event-reminder', 'seat', 'draw') OR NOT EXISTS (
+            SELECT FROM emails
+            WHERE user_id = recipient AND status = 'pending' AND attempts = 0
+              AND emails.data ->> 'event' = email_batches.data ->> 'event' AND emails.template = ${template}
+          )
+        )
       `, sql`caused_by`)}`
     }
+    // The remaining users get a batch without a key: news that come now start a new round, but must not delay this one.
     await transaction`
+      WITH rest AS (
+        INSERT INTO email_batches (template, data, event_id, user_ids, caused_by, due_at)
+        SELECT template, data, event_id, user_ids[next + ${PART}:], caused_by, now() FROM email_batches
+        WHERE ${isChosen} AND cardinality(user_ids) >= next + ${PART}
+      )
       UPDATE email_batches SET
+        user_ids = user_ids[:next + ${PART - 1}],
         next = next + ${PART},
         told_at = CASE WHEN next = 1 THEN now() ELSE told_at END,
-        due_at = CASE WHEN next + ${PART} > cardinality(user_ids) THEN 'infinity' ELSE now() END
+        due_at = 'infinity'
       WHERE ${isChosen}
     `
     await transaction`
