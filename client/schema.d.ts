@@ -1166,7 +1166,7 @@ export interface paths {
         };
         /**
          * Export your personal data
-         * @description Returns your account without the password hash, your blog posts in every status, your event registrations, your clubs, the mentors you like, the creation date of your calendar link, the recent emails to you, your email preferences (`null` if you never changed them), the messages you sent to event participants, the pictures you uploaded (see `GET /pictures/:id`), and the time your tokens were last revoked.
+         * @description Returns your account without the password hash, your blog posts in every status, your event registrations, your clubs, the offices that you offer to others, the mentors you like, the creation date of your calendar link, the recent emails to you, your email preferences (`null` if you never changed them), the messages you sent to event participants, the pictures you uploaded (see `GET /pictures/:id`), and the time your tokens were last revoked.
          */
         get: operations["exportMyData"];
         put?: never;
@@ -2939,6 +2939,11 @@ export interface components {
                     name: string;
                 } | null;
                 emailVerifiedAt: components["schemas"]["DateTime"] | null;
+                /**
+                 * @description An email address that waits for you to confirm it.
+                 * @example ada@new.example.org
+                 */
+                newEmail: string | null;
                 createdAt: components["schemas"]["DateTime"];
                 updatedAt: components["schemas"]["DateTime"];
             };
@@ -2970,6 +2975,12 @@ export interface components {
                  * @example 2030-01-31T09:30:00.000Z
                  */
                 answeredAt: string | null;
+                /**
+                 * Format: date-time
+                 * @description Your place in line for a seat; `null` if you do not come.
+                 * @example 2030-01-31T09:30:00.000Z
+                 */
+                inLineSince: string | null;
                 event: components["schemas"]["EventSummary"];
             }[];
             likes: {
@@ -2991,6 +3002,7 @@ export interface components {
                 state: string;
                 office: components["schemas"]["Office"];
                 offered: components["schemas"]["OfferedOffice"];
+                offeredAt: components["schemas"]["DateTime"] | null;
                 /**
                  * @description What you wrote to the organizers.
                  * @example I play chess.
@@ -3004,6 +3016,21 @@ export interface components {
                 /** @description Whether you want emails about new events of the club. */
                 news: boolean;
                 changedAt: components["schemas"]["DateTime"];
+                /** @description The last refusal, until you are accepted. */
+                refusedAt: components["schemas"]["DateTime"] | null;
+            }[];
+            offers: {
+                club: {
+                    id: components["schemas"]["Id"];
+                    /** @example Chess Club */
+                    name: string;
+                };
+                /**
+                 * @description deputy or head
+                 * @example deputy
+                 */
+                office: string;
+                offeredAt: components["schemas"]["DateTime"];
             }[];
             calendar: {
                 createdAt: components["schemas"]["DateTime"];

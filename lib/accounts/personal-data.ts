@@ -1,7 +1,7 @@
 import type { Sql } from 'postgres'
 
 import { type ReadBatch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
-import { withAnswers } from '../agenda/details.ts'
+import { inLineSince, withAnswers } from '../agenda/details.ts'
 import { answeredAt, comes } from '../agenda/seats.ts'
 import { officeOf } from '../clubs/members.ts'
 import { avatarOf } from '../database/columns.ts'
@@ -58,15 +58,24 @@ async function findUser (sql: Sql, userId: string, picturesUrl: string | null) {
         'avatar', ${avatarOf(sql, picturesUrl)}, 'providerId', idp_id, 'role', role,
         'club', CASE WHEN clubs.id IS NOT NULL THEN json_build_object('id', clubs.id, 'name', clubs.name) END,
         'emailVerifiedAt', iso8601(email_verified_at),
+        'newEmail', (SELECT new_email FROM account_tokens WHERE user_id = users.id AND purpose = 'email'),
         'createdAt', iso8601(users.created_at), 'updatedAt', iso8601(users.updated_at)
       )::text AS account,
       json_build_object(
         'clubs', (
           SELECT coalesce(json_agg(json_build_object(
             'id', clubs.id, 'name', clubs.name, 'state', state, 'office', ${officeOf(sql)}, 'offered', offered,
-            'message', message, 'reason', reason, 'news', news, 'changedAt', iso8601(changed_at)
+            'offeredAt', iso8601(offered_at), 'message', message, 'reason', reason, 'news', news,
+            'changedAt', iso8601(changed_at), 'refusedAt', iso8601(refused_at)
           ) ORDER BY clubs.name), '[]')
           FROM club_members AS members JOIN clubs ON clubs.id = members.club_id WHERE user_id = users.id
+        ),
+        'offers', (
+          SELECT coalesce(json_agg(json_build_object(
+            'club', json_build_object('id', clubs.id, 'name', clubs.name), 'office', offered,
+            'offeredAt', iso8601(offered_at)
+          ) ORDER BY offered_at, members.user_id), '[]')
+          FROM club_members AS members JOIN clubs ON clubs.id = members.club_id WHERE offered_by = users.id
         ),
         'calendar', (
           SELECT json_build_object('createdAt', iso8601(created_at)) FROM calendar_tokens WHERE user_id = users.id
@@ -106,12 +115,13 @@ const blogsOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & 
 const registrationsOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
   SELECT
     time, id, json_build_object(
-      'id', id, 'registeredAt', time, 'coming', coming, 'answeredAt', iso8601(answered), 'event', ${eventOf(sql)}
+      'id', id, 'registeredAt', time, 'coming', coming, 'answeredAt', iso8601(answered),
+      'inLineSince', iso8601(since), 'event', ${eventOf(sql)}
     )::text AS item
   FROM (${nextRows(sql, last, sql`
     SELECT
       registered_at AS at, registrations.id, registrations.event_id, title, date, octet_length(title) AS size,
-      ${comes(sql)} AS coming, ${answeredAt(sql)} AS answered
+      ${comes(sql)} AS coming, ${answeredAt(sql)} AS answered, ${inLineSince(sql)} AS since
     FROM event_registrations AS registrations
       JOIN events ON events.id = registrations.event_id
       ${withAnswers(sql)}

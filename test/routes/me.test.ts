@@ -314,7 +314,8 @@ t.test('GET /me/export has all data of the user, and no data of other users', as
     t.equal(response.headers['content-disposition'], 'attachment; filename="personal-data.json"')
     t.strictSame([response.headers['cache-control'], response.headers.etag], ['no-store', undefined])
     const { account, blogs, registrations, likes, calendar, emails, messages, pictures, ...rest } = response.json()
-    const { notifications, tokens, clubs, ...others } = rest
+    const { notifications, tokens, clubs, offers, ...others } = rest
+    t.strictSame(offers, [])
     const [{ changedAt, ...membership }] = clubs
     t.match(changedAt, DATE_TIME)
     t.strictSame([clubs.length, membership], [1, {
@@ -323,9 +324,11 @@ t.test('GET /me/export has all data of the user, and no data of other users', as
       state: 'member',
       office: role === 'STUDENT' ? null : 'deputy',
       offered: null,
+      offeredAt: null,
       message: null,
       reason: null,
       news: true,
+      refusedAt: null,
     }])
     const { createdAt, updatedAt, ...fixed } = account
     t.strictSame(fixed, {
@@ -338,6 +341,7 @@ t.test('GET /me/export has all data of the user, and no data of other users', as
       role,
       club: { id: club, name: 'Chess' },
       emailVerifiedAt: null,
+      newEmail: null,
     })
     for (const blog of blogs) t.equal(blog.publishedAt, blog.status === 'PUBLISHED' ? blog.createdAt : null)
     t.strictSame(blogs.map(({ title, status }: Record<string, string>) => [title, status]).sort(),
@@ -370,6 +374,7 @@ t.test('GET /me/export of a new user has empty lists', async t => {
     registrations: [],
     likes: [],
     clubs: [],
+    offers: [],
     calendar: null,
     emails: [],
     messages: [],

@@ -18,6 +18,9 @@ const Account = ResponseObject({
   role: Role,
   club: Type.Union([ResponseObject({ id: OpaqueId, name: ClubName }), Type.Null()]),
   emailVerifiedAt: Type.Union([DateTime, Type.Null()]),
+  newEmail: NullableString({
+    description: 'An email address that waits for you to confirm it.', examples: ['ada@new.example.org'],
+  }),
   createdAt: DateTime,
   updatedAt: DateTime,
 })
@@ -40,6 +43,11 @@ const Registration = ResponseObject({
   answeredAt: NullableString({
     format: 'date-time',
     description: 'When you last said whether you come; `null` if that is not known.',
+    examples: DateTime.examples,
+  }),
+  inLineSince: NullableString({
+    format: 'date-time',
+    description: 'Your place in line for a seat; `null` if you do not come.',
     examples: DateTime.examples,
   }),
   event: EventSummary,
@@ -77,19 +85,28 @@ const OwnClub = ResponseObject({
   state: Type.String({ examples: ['member'], description: 'requested, member or refused' }),
   office: Office,
   offered: Offered,
+  offeredAt: Type.Union([DateTime, Type.Null()]),
   message: NullableString({ description: 'What you wrote to the organizers.', examples: ['I play chess.'] }),
   reason: NullableString({ description: 'Why you were refused or removed.', examples: ['The room is full.'] }),
   news: Type.Boolean({ description: 'Whether you want emails about new events of the club.' }),
   changedAt: DateTime,
+  refusedAt: Type.Union([DateTime, Type.Null()], { description: 'The last refusal, until you are accepted.' }),
+})
+
+const MadeOffer = ResponseObject({
+  club: ResponseObject({ id: OpaqueId, name: ClubName }),
+  office: Type.String({ examples: ['deputy'], description: 'deputy or head' }),
+  offeredAt: DateTime,
 })
 
 export const exportData = {
   operationId: 'exportMyData',
   summary: 'Export your personal data',
   description: 'Returns your account without the password hash, your blog posts in every status, your event ' +
-    'registrations, your clubs, the mentors you like, the creation date of your calendar link, the recent emails to ' +
-    'you, your email preferences (`null` if you never changed them), the messages you sent to event participants, ' +
-    'the pictures you uploaded (see `GET /pictures/:id`), and the time your tokens were last revoked.',
+    'registrations, your clubs, the offices that you offer to others, the mentors you like, the creation date of ' +
+    'your calendar link, the recent emails to you, your email preferences (`null` if you never changed them), the ' +
+    'messages you sent to event participants, the pictures you uploaded (see `GET /pictures/:id`), and the time your ' +
+    'tokens were last revoked.',
   response: {
     200: ResponseObject({
       account: Account,
@@ -97,6 +114,7 @@ export const exportData = {
       registrations: Type.Array(Registration),
       likes: Type.Array(Like),
       clubs: Type.Array(OwnClub),
+      offers: Type.Array(MadeOffer),
       calendar: Type.Union([ResponseObject({ createdAt: DateTime }), Type.Null()]),
       emails: Type.Array(Email),
       messages: Type.Array(SentMessage),
