@@ -5,6 +5,7 @@ import { PLACEHOLDER } from '../auth/passwords.ts'
 import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
 import { untrimmedName } from '../database/columns.ts'
+import { enqueueLeftRequests } from '../email/clubs.ts'
 import { releaseMessages } from '../email/messages.ts'
 import type { Outbox } from '../email/outbox.ts'
 import { tellSeats } from '../email/seats.ts'
@@ -44,7 +45,7 @@ interface ErasureOptions {
   dryRun?: boolean
   /** Refuses to erase the last admin. */
   keepsAdmin?: boolean
-  /** Where to enqueue emails about new seats. */
+  /** Where to enqueue emails about new seats, and about requests that only admins can decide. */
   outbox?: Pick<Outbox, 'enqueueBatch'>
   /** Who caused these emails, see `enqueueEmails`; nobody by default. */
   cause?: string | null
@@ -62,8 +63,12 @@ export function eraseAccount (
   return pool.begin(async sql => {
     // This lock waits for running writes for this user, and blocks new writes. Admins are locked together, so that
     // their erasures at the same time wait for each other.
-    const locked = await sql<{ id: string, email: string, isAdmin: boolean, isTarget: boolean }[]>`
-      SELECT users.id, users.email, target.role = 'ADMIN' AS "isAdmin", users.id = target.id AS "isTarget"
+    const locked = await sql<{
+      id: string, email: string, clubId: string | null, isAdmin: boolean, isTarget: boolean,
+    }[]>`
+      SELECT
+        users.id, users.email, users.club_id AS "clubId", target.role = 'ADMIN' AS "isAdmin",
+        users.id = target.id AS "isTarget"
       FROM users AS target JOIN users
         ON users.id = target.id OR (${keepsAdmin} AND target.role = 'ADMIN' AND users.role = 'ADMIN')
       WHERE target.id = ${idQuery} ORDER BY users.id FOR UPDATE OF users
@@ -71,7 +76,7 @@ export function eraseAccount (
     const user = locked.find(({ isTarget }) => isTarget)
     if (!user) return undefined
     if (keepsAdmin && user.isAdmin && locked.length === 1) throw new HttpError(409, LAST_ADMIN)
-    const { id, email } = user
+    const { id, email, clubId } = user
     const [erasure] = await sql<[Erasure]>`
       SELECT
         id,
@@ -118,6 +123,7 @@ export function eraseAccount (
     // Also deletes likes, emails, sent messages and the calendar. The row in revoked_tokens stays, so that old tokens
     // remain revoked.
     await sql`DELETE FROM users WHERE id = ${id}`
+    if (outbox && clubId) await sql`${enqueueLeftRequests(sql, outbox, clubId, cause)}`
     return erasure
   })
 }

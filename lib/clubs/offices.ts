@@ -75,6 +75,14 @@ export async function findMembership (sql: TransactionSql, userId: string, clubI
   return membership
 }
 
+/** Returns the person who heads a club; `undefined` without one. */
+export async function findHead (sql: TransactionSql, clubId: string) {
+  const [head] = await sql<{ id: string }[]>`
+    SELECT users.id FROM clubs JOIN users ON users.id = club_head_id WHERE clubs.id = ${clubId} AND ${isOrganizer(sql)}
+  `
+  return head
+}
+
 /** SQL: the values of a membership without an office offer. */
 export const withoutOffer = (sql: TransactionSql) => sql`offered = NULL, offered_by = NULL, offered_at = NULL`
 

@@ -14,7 +14,7 @@ import { arrayOf, type Attempt, createOnce } from '../../lib/database/idempotenc
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
 import { isNotified, reachOf } from '../../lib/email/notifications.ts'
-import { enqueueNews } from '../../lib/email/news.ts'
+import { enqueueNews } from '../../lib/email/clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { tellMissed, tellSeats } from '../../lib/email/seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'

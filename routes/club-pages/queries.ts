@@ -11,6 +11,7 @@ import {
 } from '../../lib/clubs/offices.ts'
 import type { Sql } from '../../lib/database/client.ts'
 import { avatarOf, fullName, toColumns } from '../../lib/database/columns.ts'
+import { enqueueDecision, enqueueLeftRequests } from '../../lib/email/clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import type { Role } from '../../lib/values/roles.ts'
@@ -157,7 +158,7 @@ type ChangedMember = Static<typeof changeMemberSchema.response[200]>['member']
  * if a user or the club is unknown, or if the actor may not do this.
  */
 export function changeMember (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, { actorId, clubId, userId, decision }:
+  sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>, { actorId, clubId, userId, decision }:
   { actorId: string, clubId: string, userId: string, decision: Decision }
 ) {
   return sql.begin(async transaction => {
@@ -177,19 +178,10 @@ export function changeMember (
     `
     const kind = kindOf(before, after)
     if (kind && actorId !== userId) {
-      await transaction`${outbox.enqueue('club-decision', sql`
-        SELECT
-          user_id,
-          -- An office that is offered and withdrawn again and again is told once a day.
-          CASE ${kind}::text
-            WHEN 'offered' THEN concat_ws(' ', club_id, offered, (offered_at AT TIME ZONE 'UTC')::date)
-          END AS key,
-          jsonb_build_object(
-            'club', club_id, 'kind', ${kind}::text, 'office', offered, 'at', iso8601(changed_at)
-          ) AS data
-        FROM club_members
-        WHERE user_id = ${userId} AND club_id = ${clubId}
-      `, actorId)}`
+      await transaction`${enqueueDecision(transaction, outbox, { userId, clubId, kind }, actorId)}`
+    }
+    if (before.office && !after.office) {
+      await transaction`${enqueueLeftRequests(transaction, outbox, clubId, actorId)}`
     }
     const changed: MemberChange = {
       ...after.state !== before.state && { state: member.state },
@@ -207,6 +199,7 @@ function kindOf (before: Membership, after: Membership) {
     return before.state === 'member' ? 'removed' : 'refused'
   }
   if (before.office && !after.office) return 'ended'
+  if (before.office === 'head' && after.office === 'deputy') return 'demoted'
   return after.offered && (after.offered !== before.offered || !before.isOfferValid) ? 'offered' : undefined
 }
 

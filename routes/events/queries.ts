@@ -10,7 +10,7 @@ import {
   registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
-import { enqueueNews } from '../../lib/email/news.ts'
+import { enqueueNews } from '../../lib/email/clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { tellMissed } from '../../lib/email/seats.ts'
 import {

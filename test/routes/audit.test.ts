@@ -277,6 +277,25 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
     await app.sql`INSERT INTO club_members (user_id, club_id, state) VALUES (${admin.id}, ${club}, 'member')`
     t.strictSame(await send(`/me/clubs/${club}`),
       [{ event: 'membership-changed', user: admin.id, club, state: null }])
+    await app.sql`UPDATE users SET club_id = ${club} WHERE id = ${admin.id}`
+    t.strictSame(await send(`/me/clubs/${club}`), [
+      { event: 'membership-changed', user: admin.id, club, state: null },
+      { event: 'office-changed', user: admin.id, target: club, office: null },
+    ])
+  },
+  async 'PUT /me/clubs/:clubId/office' (send, t) {
+    const club = await insert(app, 'clubs')
+    const head = await person(app, 'CLUB_HEAD', { club_id: club })
+    await app.sql`UPDATE clubs SET club_head_id = ${head.id} WHERE id = ${club}`
+    await app.sql`
+      INSERT INTO club_members (user_id, club_id, state, offered, offered_by, offered_at)
+      VALUES (${admin.id}, ${club}, 'member', 'head', ${head.id}, now())
+    `
+    t.strictSame(await send(`/me/clubs/${club}/office`, { accept: true }), [
+      { event: 'office-changed', user: admin.id, target: club, office: 'head' },
+      { event: 'office-changed', user: head.id, target: club, office: 'deputy' },
+    ])
+    await app.sql`UPDATE users SET club_id = NULL WHERE id = ${admin.id}`
   },
   async 'PUT /club-pages/:id' (send, t) {
     const target = await insert(app, 'clubs')

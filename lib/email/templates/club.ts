@@ -1,20 +1,35 @@
+import type { PendingQuery, Row } from 'postgres'
+
 import { endOf, withDetails } from '../../agenda/details.ts'
-import { managesClub, offerColumns, officeOf } from '../../clubs/members.ts'
+import { isOrganizer, offerColumns, officeOf } from '../../clubs/members.ts'
 import type { Office } from '../../clubs/offices.ts'
 import { untrimmedName } from '../../database/columns.ts'
 import { paragraphsOf } from '../../values/formats.ts'
 import { formatTime, formatTimes, linkTo, sentence } from '../message.ts'
-import { notification } from '../notifications.ts'
+import { isNotified, notification } from '../notifications.ts'
 
-/** Tells organizers about requests to join their club. No request is left if they have decided before. */
-export const clubRequest = notification<{ club: string }>(async ({ userId, data }, context) => {
+/**
+ * Tells organizers about requests to join their club, or admins if no organizer gets an email of this batch or a later
+ * one. No request is left if they have decided before. Of two emails that have waited, the later one says everything.
+ */
+export const clubRequest = notification<{ club: string }>(async ({ id, userId, data, createdAt }, context) => {
   const { sql } = context
+  const emailsOf = (user: PendingQuery<Row[]>) => sql`
+    SELECT FROM emails
+    WHERE emails.user_id = ${user} AND template = 'club-request' AND emails.data ->> 'club' = ${data.club}
+      AND status <> 'failed'
+  `
   const requests = await sql<{ club: string, name: string }[]>`
     SELECT clubs.name AS club, ${untrimmedName(sql)} AS name
     FROM club_members AS members JOIN clubs ON clubs.id = members.club_id JOIN users ON users.id = members.user_id
-    WHERE clubs.id = ${data.club} AND state = 'requested' AND EXISTS (
-      SELECT FROM users WHERE users.id = ${userId} AND ${managesClub(sql)}
-    )
+    WHERE clubs.id = ${data.club} AND state = 'requested'
+      AND EXISTS (
+        SELECT FROM users WHERE users.id = ${userId} AND (${isOrganizer(sql)} OR role = 'ADMIN' AND NOT EXISTS (
+          SELECT FROM users WHERE club_id = clubs.id AND ${isOrganizer(sql)} AND ${isNotified(sql, 'club-request')}
+            AND EXISTS (${emailsOf(sql`users.id`)} AND emails.created_at >= ${createdAt})
+        ))
+      )
+      AND NOT EXISTS (${emailsOf(sql`${userId}`)} AND emails.id > ${id})
     ORDER BY changed_at, users.id LIMIT ${SHOWN + 1}
   `
   const [first] = requests
@@ -80,9 +95,10 @@ export const clubNews = notification<{ club: string, since: string }>(async ({ i
   }
 })
 
-interface Decision {
+/** A decision about a membership or an office. */
+export interface Decision {
   club: string
-  kind: 'accepted' | 'refused' | 'removed' | 'offered' | 'ended'
+  kind: 'accepted' | 'refused' | 'removed' | 'offered' | 'demoted' | 'ended'
   /** The office that is offered. */
   office: Office | null
   /** When the state of the membership began. */
@@ -116,6 +132,7 @@ export const clubDecision = notification<Decision>(async ({ userId, data }, cont
     refused: now.state === 'refused' && now.since === at,
     removed: now.state === 'refused' && now.since === at,
     offered: now.offered !== null && now.offered === office,
+    demoted: now.office === 'deputy',
     ended: now.state === 'member' && now.office === null,
   }[kind]
   if (!isCurrent) return undefined
@@ -142,6 +159,13 @@ export const clubDecision = notification<Decision>(async ({ userId, data }, cont
         'If you accept, your name, picture and email address become public as an organizer.',
         `You can answer until ${formatTime(new Date(now.offeredUntil!), config)}.`,
         ...linkTo('/me', 'Accept or decline', context),
+      ],
+    }
+    case 'demoted': return {
+      subject: `You are a deputy of ${club}`,
+      paragraphs: [
+        sentence`You are no longer the head of ${club}. You still organize it as a deputy.`,
+        ...linkTo(`/clubs/${id}`, 'Open the club', context),
       ],
     }
     case 'ended': return {

@@ -34,9 +34,10 @@ const ownClubs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error leaving club', transaction: true },
   }, async request => {
     const { user, params: { clubId } } = request
-    const role = await leaveClub(app.sql, user.id, clubId)
+    const { hadOffice, newRole } = await leaveClub(app.sql, app.outbox, user.id, clubId)
     audit(request, 'membership-changed', { user: user.id, club: clubId, state: null })
-    if (role) audit(request, 'role-changed', { user: user.id, role })
+    if (hadOffice) audit(request, 'office-changed', { user: user.id, target: clubId, office: null })
+    if (newRole) audit(request, 'role-changed', { user: user.id, role: newRole })
     return { message: 'You have left the club' }
   })
 
@@ -46,8 +47,11 @@ const ownClubs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error changing office', transaction: true },
   }, async request => {
     const { user, params: { clubId }, body: { accept } } = request
-    const { club, role, isNewRole } = await answerOffer(app.sql, { userId: user.id, clubId, accept })
+    const { club, role, isNewRole, replacedId } = await answerOffer(app.sql, app.outbox, {
+      userId: user.id, clubId, accept,
+    })
     if (accept) audit(request, 'office-changed', { user: user.id, target: club.clubId, office: club.office })
+    if (replacedId) audit(request, 'office-changed', { user: replacedId, target: club.clubId, office: 'deputy' })
     if (isNewRole) audit(request, 'role-changed', { user: user.id, role })
     return { club, token: app.renewToken(user, role) }
   })

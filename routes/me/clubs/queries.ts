@@ -2,13 +2,14 @@ import type { Static } from '@sinclair/typebox'
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
-import { isOrganizer, joiningOf, MOST_CLUBS, offerColumns, officeOf } from '../../../lib/clubs/members.ts'
-import { endOffice, findMembership, giveOffice, lockOffices, withdrawOffer } from '../../../lib/clubs/offices.ts'
+import { joiningOf, MOST_CLUBS, offerColumns, officeOf } from '../../../lib/clubs/members.ts'
+import {
+  endOffice, findHead, findMembership, giveOffice, lockOffices, withdrawOffer,
+} from '../../../lib/clubs/offices.ts'
 import type { Sql } from '../../../lib/database/client.ts'
-import { REQUESTS } from '../../../lib/email/batches.ts'
+import { enqueueDecision, enqueueLeftRequests, enqueueRequests } from '../../../lib/email/clubs.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
-import type { Role } from '../../../lib/values/roles.ts'
 import { findOwnRole } from '../queries.ts'
 import {
   CLOSED, ELSEWHERE, type join, type list, NO_OFFER, OFFER_ENDED, REFUSED, TOO_MANY,
@@ -48,9 +49,9 @@ async function readMembership (sql: Sql, transaction: TransactionSql, userId: st
 const REFUSAL_DAYS = 7
 
 /**
- * Makes a user a member of a club, or stores the request to become one and enqueues an email to its organizers, or to
- * admins if it has none. A member only changes `news`. Returns the membership, and whether its state changed. Throws an
- * HttpError for an unknown user or club, and if the user cannot join.
+ * Makes a user a member of a club, or stores the request to become one and enqueues an email about it. A member only
+ * changes `news`. Returns the membership, and whether its state changed. Throws an HttpError for an unknown user or
+ * club, and if the user cannot join.
  */
 export function joinClub (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
@@ -102,17 +103,7 @@ export function joinClub (
     const club = await readMembership(sql, transaction, userId, clubId)
     const isNew = club.state !== state
     if (isNew && club.state === 'requested') {
-      await transaction`${outbox.enqueueBatch('club-request', sql`
-        SELECT
-          clubs.id::text AS key, NULL::uuid AS event_id, jsonb_build_object('club', clubs.id) AS data,
-          CASE WHEN cardinality(organizers) > 0 THEN organizers
-            ELSE ARRAY(SELECT id FROM users WHERE role = 'ADMIN')
-          END AS user_ids
-        FROM clubs CROSS JOIN LATERAL (
-          SELECT ARRAY(SELECT users.id FROM users WHERE club_id = clubs.id AND ${isOrganizer(sql)}) AS organizers
-        ) AS found
-        WHERE clubs.id = ${clubId}
-      `, userId, REQUESTS)}`
+      await transaction`${enqueueRequests(transaction, outbox, clubId, userId)}`
     }
     return { club, isNew }
   })
@@ -128,10 +119,10 @@ const deleteOldRefusals = (sql: TransactionSql) => sql`
 `
 
 /**
- * Ends a membership, with an office in the club, or withdraws a request. Returns the new role if it changed. Throws an
- * HttpError if the user is unknown or not in the club.
+ * Ends a membership, with an office in the club, or withdraws a request. Returns whether the user had an office, and
+ * the new role if it changed. Throws an HttpError if the user is unknown or not in the club.
  */
-export function leaveClub (sql: Sql, userId: string, clubId: string): Promise<Role | undefined> {
+export function leaveClub (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, userId: string, clubId: string) {
   return sql.begin(async transaction => {
     await lockOffices(transaction, clubId, userId)
     const role = await findOwnRole(transaction, userId)
@@ -146,30 +137,41 @@ export function leaveClub (sql: Sql, userId: string, clubId: string): Promise<Ro
       WHERE user_id = ${userId} AND club_id = ${clubId} AND state = 'requested' AND refused_at IS NOT NULL
     `
     await transaction`DELETE FROM club_members WHERE user_id = ${userId} AND club_id = ${clubId} AND state <> 'refused'`
+    const hadOffice = before.office !== null
+    if (hadOffice) await transaction`${enqueueLeftRequests(transaction, outbox, clubId, userId)}`
     const after = await findOwnRole(transaction, userId)
-    return after === role ? undefined : after
+    return { hadOffice, newRole: after === role ? undefined : after }
   })
 }
 
 /**
- * Accepts or declines the office that is offered to a user. Returns the membership, the current role, and whether the
- * role changed. Throws an HttpError if the user is unknown or has no offer, or if the offer cannot be accepted.
+ * Accepts or declines the office that is offered to a user. A head whom the user replaces becomes a deputy, and gets an
+ * email. Returns the membership, the current role, whether the role changed, and the id of that head. Throws an
+ * HttpError if the user is unknown or has no offer, or if the offer cannot be accepted.
  */
 export function answerOffer (
-  sql: Sql, { userId, clubId, accept }: { userId: string, clubId: string, accept: boolean }
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>,
+  { userId, clubId, accept }: { userId: string, clubId: string, accept: boolean }
 ) {
   return sql.begin(async transaction => {
     await lockOffices(transaction, clubId, userId)
     const former = await findOwnRole(transaction, userId)
     const before = await findMembership(transaction, userId, clubId)
     if (!before?.offered) throw new HttpError(404, NO_OFFER)
+    let replaced: { id: string } | undefined
     if (accept) {
       if (!before.isOfferValid) throw new HttpError(409, OFFER_ENDED)
       if (before.isElsewhere) throw new HttpError(409, ELSEWHERE)
+      if (before.offered === 'head' && before.office !== 'head') replaced = await findHead(transaction, clubId)
       await giveOffice(transaction, userId, clubId, before.offered)
     }
     await withdrawOffer(transaction, userId, clubId)
+    if (replaced) {
+      const decision = { userId: replaced.id, clubId, kind: 'demoted' as const }
+      await transaction`${enqueueDecision(transaction, outbox, decision, userId)}`
+    }
     const role = await findOwnRole(transaction, userId)
-    return { club: await readMembership(sql, transaction, userId, clubId), role, isNewRole: role !== former }
+    const club = await readMembership(sql, transaction, userId, clubId)
+    return { club, role, isNewRole: role !== former, replacedId: replaced?.id }
   })
 }

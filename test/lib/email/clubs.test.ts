@@ -1,5 +1,6 @@
 import { writeEmails } from '#lib/email/batches.js'
 import { claimEmails, recordOutcomes } from '#lib/email/emails.js'
+import { enqueueNews } from '#lib/email/clubs.js'
 import { Sender } from '#lib/email/sender.js'
 import { templates } from '#lib/email/templates.js'
 import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
@@ -26,20 +27,31 @@ async function clubWithHead () {
   return { id, head, join, decide }
 }
 
+interface StoredEmail {
+  id: string
+  template: 'club-request' | 'club-decision' | 'club-news'
+  userId: string
+  data: any
+  createdAt: Date
+}
+
+/** What an email would say now. */
+function compose (row: StoredEmail, variables: object = {}) {
+  const email = { ...row, key: null, attempts: 1 }
+  const config = { ...testConfig(MAIL), ...variables }
+  const recipient = { email: 'ada@example.org', isVerified: true, firstName: 'Ada', lastName: 'Lovelace' }
+  return templates[row.template](email, { sql, config, recipient })
+}
+
 /** The emails in the outbox: their recipients, and what they would say now. */
 async function emails (variables: object = {}) {
   await sql`UPDATE email_batches SET due_at = now() - interval '1 s' WHERE due_at <> 'infinity'`
   await writeEmails(sql)
-  const rows = await sql<{
-    id: string, template: 'club-request' | 'club-decision' | 'club-news', userId: string, data: any
-  }[]>`
-    SELECT id, template, user_id AS "userId", data FROM emails ORDER BY id
+  const rows = await sql<StoredEmail[]>`
+    SELECT id, template, user_id AS "userId", data, created_at AS "createdAt" FROM emails ORDER BY id
   `
-  const config = { ...testConfig(MAIL), ...variables }
-  const recipient = { email: 'ada@example.org', isVerified: true, firstName: 'Ada', lastName: 'Lovelace' }
   return Promise.all(rows.map(async row => {
-    const email = { ...row, key: null, attempts: 1, createdAt: new Date() }
-    const content = await templates[row.template](email, { sql, config, recipient })
+    const content = await compose(row, variables)
     return { to: row.userId, subject: content?.subject, text: JSON.stringify(content?.paragraphs) }
   }))
 }
@@ -56,9 +68,9 @@ t.test('Organizers are told who asks to join, in one email a day', async t => {
   t.match(email?.text, `https://app.example.org/clubs/${id}/members`)
   t.notMatch((await emails({ FRONTEND_URL: [] }))[0]?.text, 'http')
   await Promise.all(Array.from({ length: 20 }, async () => join(await person(app))))
-  t.match((await emails())[0]?.text, 'There are more requests.')
+  t.match((await emails()).at(-1)?.text, 'There are more requests.')
   await sql`UPDATE club_members SET state = 'member' WHERE club_id = ${id} AND state = 'requested'`
-  t.equal((await emails())[0]?.subject, undefined, 'nobody is left')
+  t.equal((await emails()).at(-1)?.subject, undefined, 'nobody is left')
 })
 
 t.test('Admins are told about requests in a club without organizers', async t => {
@@ -66,6 +78,89 @@ t.test('Admins are told about requests in a club without organizers', async t =>
   const admin = await person(app, 'ADMIN', verified)
   await (await person(app)).inject('PUT', `/me/clubs/${id}`, {})
   t.ok((await emails()).some(({ to, subject }) => to === admin.id && subject?.startsWith('Requests to join')))
+})
+
+/** The ids of the people who would get an email about requests now. */
+const asked = async () =>
+  (await emails()).filter(({ subject }) => subject?.startsWith('Requests to join')).map(({ to }) => to)
+
+t.test('Admins are told about requests that no organizer gets', async t => {
+  const ways: Record<string, (...args: [head: Person, id: string, admin: Person]) => PromiseLike<unknown>> = {
+    'is not verified': head => sql`UPDATE users SET email_verified_at = NULL WHERE id = ${head.id}`,
+    'has turned them off': head => head.inject('PUT', '/me/notifications', { notifications: { club: false } }),
+    leaves: (head, id) => head.inject('DELETE', `/me/clubs/${id}`),
+    resigns: (head, id) => head.inject('PUT', `/club-pages/${id}/members/${head.id}`, { office: null }),
+    'is moved by an admin': (head, _id, admin) => admin.inject('PUT', `/users/${head.id}`, { clubId: null }),
+    'is erased': head => head.inject('DELETE', '/me', { currentPassword: null }),
+  }
+  for (const [way, end] of Object.entries(ways)) {
+    for (const isBefore of [true, false]) {
+      await sql`TRUNCATE emails, email_batches, clubs CASCADE`
+      const admin = await person(app, 'ADMIN', verified)
+      const { id, head, join } = await clubWithHead()
+      if (isBefore) await end(head, id, admin)
+      await join(await person(app))
+      if (!isBefore) await end(head, id, admin)
+      t.strictSame(await asked(), [admin.id], `${way}, ${isBefore ? 'before' : 'after'} the request`)
+    }
+  }
+  await sql`TRUNCATE emails, email_batches, clubs CASCADE`
+  const admin = await person(app, 'ADMIN', verified)
+  const { id, head, join } = await clubWithHead()
+  await person(app, 'CLUB_HEAD', { club_id: id })
+  await join(await person(app))
+  t.strictSame(await asked(), [head.id], 'nobody else')
+  // A new organizer has no email of this batch.
+  await person(app, 'CLUB_HEAD', { club_id: id, ...verified })
+  await head.inject('DELETE', `/me/clubs/${id}`)
+  t.strictSame(await asked(), [admin.id], 'the only recipient has handed over the club')
+})
+
+t.test('Admins are told about requests that the last organizer has left', async t => {
+  const ways: Record<string, (...args: [head: Person, id: string, admin: Person]) => PromiseLike<unknown>> = {
+    leaves: (head, id) => head.inject('DELETE', `/me/clubs/${id}`),
+    resigns: (head, id) => head.inject('PUT', `/club-pages/${id}/members/${head.id}`, { office: null }),
+    'is removed': (head, id, admin) =>
+      admin.inject('PUT', `/club-pages/${id}/members/${head.id}`, { state: 'refused' }),
+    'is erased': head => head.inject('DELETE', '/me', { currentPassword: null }),
+  }
+  for (const [way, end] of Object.entries(ways)) {
+    for (const isLast of [true, false]) {
+      await sql`TRUNCATE emails, email_batches, clubs CASCADE`
+      const admin = await person(app, 'ADMIN', verified)
+      const { id, head, join } = await clubWithHead()
+      const deputy = await person(app, 'CLUB_HEAD', { club_id: id, ...verified })
+      await join(await person(app))
+      t.strictSame((await asked()).sort(), [head.id, deputy.id].sort())
+      await sql`UPDATE emails SET status = 'sent', settled_at = now()`
+      if (isLast) await deputy.inject('DELETE', `/me/clubs/${id}`)
+      await end(head, id, admin)
+      await sql`DELETE FROM emails WHERE status = 'sent'`
+      t.strictSame(await asked(), isLast ? [admin.id] : [], way)
+    }
+  }
+  await sql`TRUNCATE emails, email_batches, clubs CASCADE`
+  const { id, head } = await clubWithHead()
+  await head.inject('DELETE', `/me/clubs/${id}`)
+  t.strictSame([...await sql`SELECT FROM email_batches`], [], 'nothing is left')
+})
+
+t.test('Of two emails about requests that have waited, one says everything', async t => {
+  const { head, join } = await clubWithHead()
+  await join(await person(app, 'STUDENT', { first_name: 'Zora' }))
+  await emails()
+  // The mail server is down for more than a day.
+  await sql`UPDATE email_batches SET told_at = now() - interval '25 hours'`
+  await join(await person(app, 'STUDENT', { first_name: 'Yuri' }))
+  const all = await emails()
+  t.strictSame(all.map(({ to, subject }) => [to, subject]),
+    [[head.id, undefined], [head.id, 'Requests to join Chess Club']])
+  t.match(all[1]?.text, /Zora.*Yuri/)
+  const [last] = await sql`SELECT max(id::text) AS id FROM emails`
+  await sql`UPDATE emails SET status = 'sent', settled_at = now() WHERE id = ${last!.id}`
+  t.equal((await emails())[0]?.subject, undefined, 'also if the later one was sent first')
+  await sql`UPDATE emails SET status = 'failed' WHERE id = ${last!.id}`
+  t.equal((await emails())[0]?.subject, 'Requests to join Chess Club')
 })
 
 t.test('An open club asks nobody', async t => {
@@ -112,6 +207,32 @@ t.test('A person is told about each decision once, with its reason', async t => 
   await join(ada)
   const told = (await emails()).filter(({ to, subject }) => to === head.id && subject !== undefined)
   t.strictSame(told, [], 'the switch turns them off')
+})
+
+t.test('A head who becomes a deputy is told, whoever causes it', async t => {
+  const admin = await person(app, 'ADMIN')
+  const { id, head, join, decide } = await clubWithHead()
+  const told = async () => (await emails()).filter(({ to }) => to === head.id).at(-1)
+  await decide(head, { office: 'deputy' })
+  t.strictSame(await told(), undefined, 'nobody is told what they did')
+  await sql`UPDATE clubs SET club_head_id = ${head.id} WHERE id = ${id}`
+  await decide(head, { office: 'deputy' }, admin)
+  t.equal((await told())?.subject, 'You are a deputy of Chess Club')
+  t.match((await told())?.text, `https://app.example.org/clubs/${id}`)
+
+  await sql`TRUNCATE emails, email_batches`
+  await sql`UPDATE clubs SET club_head_id = ${head.id} WHERE id = ${id}`
+  const ada = await person(app, 'STUDENT', verified)
+  await join(ada)
+  await decide(ada, { state: 'member' })
+  await decide(ada, { office: 'head' }, admin)
+  await sql`TRUNCATE emails, email_batches`
+  t.equal((await ada.inject('PUT', `/me/clubs/${id}/office`, { accept: true })).json().club.office, 'head')
+  const [email, ...others] = await emails()
+  t.strictSame([email?.to, email?.subject, others], [head.id, 'You are a deputy of Chess Club', []])
+  await decide(head, { office: 'head' }, ada)
+  await head.inject('PUT', `/me/clubs/${id}/office`, { accept: true })
+  t.equal((await emails())[0]?.subject, undefined, 'the head again')
 })
 
 t.test('Members are told about new events of their club, in one email a day', async t => {
@@ -185,4 +306,52 @@ t.test('Members are told about an event once, though emails have waited', async 
   t.strictSame(await untold(), ['New events of Chess Club'], 'only the email itself says it')
   await addEvent('Simul')
   t.strictSame(await untold(), ['New events of Chess Club', 'Chess Club: Simul'])
+})
+
+t.test('The second part of much news does not wait for tomorrow if there is an event in between', async t => {
+  const { id, head } = await clubWithHead()
+  await sql`
+    WITH members AS (
+      INSERT INTO users (email, password, first_name, last_name, email_verified_at)
+      SELECT n || '@news.example.org', '!', 'Ada', 'Lovelace', now() FROM generate_series(1, 601) AS n RETURNING id
+    )
+    INSERT INTO club_members (user_id, club_id, state) SELECT id, ${id}, 'member' FROM members
+  `
+  const addEvent = (title: string) => head.inject('POST', '/events', { ...EVENT, title, data: '2031-01-01T10:00:00Z' })
+  await addEvent('Blitz')
+  await sql`UPDATE email_batches SET due_at = now() - interval '1 s'`
+  await writeEmails(sql)
+  await addEvent('Rapid')
+  await sql`UPDATE emails SET status = 'sent', settled_at = now()`
+  await writeEmails(sql)
+  t.strictSame([...await sql`SELECT count(DISTINCT user_id)::int AS people FROM emails`], [{ people: 601 }])
+  const [last] = await sql<[StoredEmail]>`
+    SELECT id, template, user_id AS "userId", data, created_at AS "createdAt" FROM emails WHERE status = 'pending'
+  `
+  const content = await compose(last)
+  t.match(JSON.stringify(content?.paragraphs), /Blitz.*Rapid/)
+  const waiting = await sql`
+    SELECT cardinality(user_ids) AS people, due_at - now() > interval '23 h' AS "isTomorrow"
+    FROM email_batches WHERE due_at <> 'infinity'
+  `
+  t.strictSame([...waiting], [{ people: 601, isTomorrow: true }], 'others hear of the second event tomorrow')
+})
+
+t.test('News begin with the first event, whichever transaction ends first', async t => {
+  const { id, head, join, decide } = await clubWithHead()
+  const ada = await person(app, 'STUDENT', verified)
+  await join(ada)
+  await decide(ada, { state: 'member' })
+  await sql`TRUNCATE emails, email_batches`
+  const add = (title: string, createdAt: string) => sql`
+    WITH created AS (
+      INSERT INTO events (title, description, date, club_id, created_at)
+      VALUES (${title}, '', '2031-01-01T10:00Z', ${id}, ${createdAt}) RETURNING *
+    )
+    ${enqueueNews(sql, app.outbox, sql`SELECT * FROM created`, head.id)}
+  `
+  await add('Rapid', '2026-01-01T10:00:00.001Z')
+  await add('Blitz', '2026-01-01T10:00:00Z')
+  await add('Simul', '2026-01-01T10:00:00.002Z')
+  t.match((await emails())[0]?.text, /Rapid.*Blitz.*Simul/)
 })
