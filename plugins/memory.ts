@@ -9,11 +9,6 @@ declare module 'fastify' {
   interface FastifyInstance {
     memory: Memory
   }
-
-  interface FastifyContextConfig {
-    /** The response is a stream that stays open. */
-    isStream?: true
-  }
 }
 
 /** Share of MAX_HELD_BYTES that clients may announce. Beyond it, bodies are refused before connections are closed. */
@@ -41,9 +36,6 @@ export default fp(async app => {
 
   app.addHook('onRequest', (request, { raw }, done) => {
     const { network } = request
-    const connection = app.connections.get(request.socket)
-    // A request of `inject` has no connection.
-    if (connection) connection.network = network
     const weight = announcedLength(request)
     if (weight <= SHORT_BYTES) return done()
     const body = { network, weight }

@@ -19,6 +19,11 @@ declare module 'fastify' {
     /** Time of arrival, in milliseconds of `performance.now()`. */
     since: number
   }
+
+  interface FastifyContextConfig {
+    /** The response is a stream that stays open. */
+    isStream?: true
+  }
 }
 
 /** Upper bounds of the histogram's buckets, in seconds. */

@@ -14,7 +14,10 @@ declare module 'fastify' {
   }
 }
 
-/** Makes a request a `Client` of queues, which tells its network and whether it still waits. */
+/**
+ * Makes a request a `Client` of queues, which tells its network and whether it still waits, and its connection one of
+ * this network.
+ */
 export default fp(async app => {
   app.decorateRequest('network', {
     getter () {
@@ -26,6 +29,9 @@ export default fp(async app => {
   })
   app.decorateRequest('isWanted')
   app.addHook('onRequest', (request, { raw }, done) => {
+    const connection = app.connections.get(request.socket)
+    // A request of `inject` has no connection.
+    if (connection) connection.network = request.network
     request.isWanted = () => !raw.writableEnded && !request.socket.destroyed
     done()
   })

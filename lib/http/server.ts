@@ -19,9 +19,9 @@ const STALLED_SECONDS = 120
 
 /**
  * Maximum number of pipelined requests per connection, because all of them run at once. Ordinary clients do not
- * pipeline.
+ * pipeline. With 16, streams of 400 connections with tokens of 14 KB ended a process of 256 MB in the first second.
  */
-const PIPELINED = 16
+const PIPELINED = 4
 
 /**
  * Maximum number of headers of a request, like Apache's. Browsers and proxies together send about 40. With Node's
