@@ -80,7 +80,7 @@ function result ({ commitment, seed, order, seats }, own) {
       : table(count(order.length, 'person', 'people'), ['Number', 'Registration'], order.map((id, index) => [
         h('div', {}, String(index + 1),
           h('span', { class: 'meta' }, h('span', {}, seats === null || index < seats ? 'Seat' : 'In line'))),
-        h('div', {}, h('code', {}, id), id === own?.registrationId && h('span', { class: 'badge' }, 'You')),
+        h('div', {}, h('code', {}, id), ' ', id === own?.registrationId && h('span', { class: 'badge' }, 'You')),
       ])),
   ]
 }
