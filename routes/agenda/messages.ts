@@ -78,6 +78,8 @@ async function insertMessage (
           INSERT INTO event_messages (event_id, sender_id, subject, text)
           SELECT events.id, users.id, ${subject}, ${text} FROM events CROSS JOIN users
           WHERE events.id = ${eventId} AND users.id = ${user.id} AND ${isManagedBy(sql, user)}
+          -- Waits for a deletion that is running, so that it is a 404.
+          FOR KEY SHARE OF events
           RETURNING id, event_id
         ), emailed AS (${outbox.enqueueBatch('event-message', sql`
           SELECT

@@ -1,7 +1,7 @@
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { NOTIFICATIONS, unsubscribeToken } from '#lib/email/notifications.js'
 import { assertInvalid, assertMessage } from '../assertions.ts'
-import { build, inject, insert, MAIL, make, type Person, person } from '../helper.ts'
+import { build, inject, insert, MAIL, make, type Person, person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t, MAIL)
@@ -178,6 +178,18 @@ t.test('A message of a deleted user is not sent', async t => {
   const [id, admin] = [await makeEvent(chess), await person(app, 'ADMIN')]
   await sql`DELETE FROM users WHERE id = ${admin.id}`
   t.equal((await admin.inject('POST', `/agenda/${id}/message`, MESSAGE)).statusCode, 404)
+})
+
+t.test('A message about an event that is deleted at the same time is a 404', async t => {
+  const [id, admin] = [await makeEvent(chess), await person(app, 'ADMIN')]
+  const { response } = await sql.begin(async deletion => {
+    await deletion`DELETE FROM event_registrations WHERE event_id = ${id}`
+    await deletion`DELETE FROM events WHERE id = ${id}`
+    const response = admin.inject('POST', `/agenda/${id}/message`, MESSAGE)
+    await untilBlocked(sql)
+    return { response }
+  })
+  t.equal((await response).statusCode, 404)
 })
 
 t.test('Later messages remove messages that are 60 days old', async t => {
