@@ -158,11 +158,11 @@ export const ATTACKS: Record<string, Attack> = {
     socket.resume().write(HEAD('/me/export', author.token))
   }),
   [PIPELINED]: ({ port }) => open(port, 134, socket => {
-    socket.write(HEAD(watch(['/events?limit=12', '/mentors'])).repeat(4))
+    socket.write(HEAD(watch(['/events?limit=12', '/mentors'])).repeat(16))
     setTimeout(() => socket.destroy(), 300)
   }),
   'pipelined files of /docs, of clients that leave': ({ port }) => open(port, 134, socket => {
-    socket.pause().write(HEAD('/docs/static/swagger-ui-bundle.js').repeat(4))
+    socket.pause().write(HEAD('/docs/static/swagger-ui-bundle.js').repeat(16))
     setTimeout(() => socket.destroy(), 300)
   }),
   'copies of a long event beside uploads': ({ port, admin, author }) => [
