@@ -34,7 +34,7 @@ export default fp(async app => {
   }
 
   // Ready means that the database responds, its schema is up to date, and the service is not stopping. A read-only
-  // database serves every list, so it is ready. With a 503, a proxy would refuse people that only read.
+  // database serves every list, so it is ready. With a 503, a proxy would refuse readers as well.
   app.get('/readyz', {
     schema: {
       operationId: 'getReadiness',
