@@ -75,14 +75,6 @@ export async function findMembership (sql: TransactionSql, userId: string, clubI
   return membership
 }
 
-/** Returns the person who heads a club; `undefined` without one. */
-export async function findHead (sql: TransactionSql, clubId: string) {
-  const [head] = await sql<{ id: string }[]>`
-    SELECT users.id FROM clubs JOIN users ON users.id = club_head_id WHERE clubs.id = ${clubId} AND ${isOrganizer(sql)}
-  `
-  return head
-}
-
 /** SQL: the values of a membership without an office offer. */
 export const withoutOffer = (sql: TransactionSql) => sql`offered = NULL, offered_by = NULL, offered_at = NULL`
 
@@ -92,7 +84,10 @@ export const withdrawOffer = (sql: TransactionSql, userId: string, clubId: strin
   WHERE user_id = ${userId} AND club_id = ${clubId}
 `
 
-/** Gives a member an office. The club on their card so far loses no member. A head of the club becomes a deputy. */
+/**
+ * Gives a member an office. The club on their card so far loses no member. A head of the club becomes a deputy: returns
+ * the id of that person.
+ */
 export async function giveOffice (sql: TransactionSql, userId: string, clubId: string, office: Office) {
   // Whom an admin moved away still is the head in this club, or in the other one, and must not get that office back.
   await sql`
@@ -103,7 +98,13 @@ export async function giveOffice (sql: TransactionSql, userId: string, clubId: s
     UPDATE users SET club_id = ${clubId}, role = CASE role WHEN 'ADMIN' THEN role ELSE 'CLUB_HEAD' END
     WHERE id = ${userId}
   `)
-  if (office === 'head') await sql`UPDATE clubs SET club_head_id = ${userId} WHERE id = ${clubId}`
+  if (office !== 'head') return undefined
+  const [replaced] = await sql<{ id: string }[]>`
+    SELECT users.id FROM clubs JOIN users ON users.id = club_head_id
+    WHERE clubs.id = ${clubId} AND ${isOrganizer(sql)} AND users.id <> ${userId}
+  `
+  await sql`UPDATE clubs SET club_head_id = ${userId} WHERE id = ${clubId}`
+  return replaced?.id
 }
 
 /** Ends what a person is for a club beyond a member: an office, and the club on their card. */

@@ -4,7 +4,7 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import { joiningOf, MOST_CLUBS, offerColumns, officeOf } from '../../../lib/clubs/members.ts'
 import {
-  endOffice, findHead, findMembership, giveOffice, lockOffices, withdrawOffer,
+  endOffice, findMembership, giveOffice, lockOffices, withdrawOffer,
 } from '../../../lib/clubs/offices.ts'
 import type { Sql } from '../../../lib/database/client.ts'
 import { enqueueDecision, enqueueLeftRequests, enqueueRequests } from '../../../lib/email/clubs.ts'
@@ -158,20 +158,19 @@ export function answerOffer (
     const former = await findOwnRole(transaction, userId)
     const before = await findMembership(transaction, userId, clubId)
     if (!before?.offered) throw new HttpError(404, NO_OFFER)
-    let replaced: { id: string } | undefined
+    let replacedId: string | undefined
     if (accept) {
       if (!before.isOfferValid) throw new HttpError(409, OFFER_ENDED)
       if (before.isElsewhere) throw new HttpError(409, ELSEWHERE)
-      if (before.offered === 'head' && before.office !== 'head') replaced = await findHead(transaction, clubId)
-      await giveOffice(transaction, userId, clubId, before.offered)
+      replacedId = await giveOffice(transaction, userId, clubId, before.offered)
     }
     await withdrawOffer(transaction, userId, clubId)
-    if (replaced) {
-      const decision = { userId: replaced.id, clubId, kind: 'demoted' as const }
+    if (replacedId) {
+      const decision = { userId: replacedId, clubId, kind: 'demoted' as const }
       await transaction`${enqueueDecision(transaction, outbox, decision, userId)}`
     }
     const role = await findOwnRole(transaction, userId)
     const club = await readMembership(sql, transaction, userId, clubId)
-    return { club, role, isNewRole: role !== former, replacedId: replaced?.id }
+    return { club, role, isNewRole: role !== former, replacedId }
   })
 }
