@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { constants, existsSync } from 'node:fs'
 import { lchown, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
@@ -219,7 +219,8 @@ class DataDirectory {
       await this.#run('pg_ctl', 'start', '--pgdata', this.path, '--log', this.#log, '--wait',
         '--options', `-p ${port ?? await freePort()}`)
     } catch (error) {
-      const log = await readFile(this.#log, 'utf8').catch(() => '')
+      const flag = constants.O_RDONLY | constants.O_NOFOLLOW
+      const log = await readFile(this.#log, { encoding: 'utf8', flag }).catch(() => '')
       const fatal = log.split('\n').findLast(line => line.includes('FATAL'))
       throw new StartupError(`Cannot start the embedded PostgreSQL: ${fatal ?? lastLine(error)} (see ${this.#log})`)
     }
