@@ -53,10 +53,14 @@ export async function startExample (environment: NodeJS.Dict<string> = {}) {
       const context = await browser.newContext({
         viewport: { width: 1280, height: 860 }, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options,
       })
-      t.teardown(() => context.close())
       // The pictures that tests enter do not exist.
       if (!cache) await context.route(`${PICTURES}**`, route => route.abort())
       const page = await context.newPage()
+      t.teardown(async () => {
+        // A walk that answers requests itself may still be answering one.
+        await page.unrouteAll({ behavior: 'ignoreErrors' })
+        await context.close()
+      })
       page.setDefaultTimeout(30_000)
       const complaints: string[] = []
       const refused: string[] = []
