@@ -162,8 +162,8 @@ export async function lockLines (transaction: TransactionSql, events: PendingQue
 }
 
 /**
- * SQL query: new seats of people in these lines, with the columns `event_id` and `user_ids`. Events that are over
- * are left out.
+ * SQL query: the people in these lines that have a seat now, with the columns `event_id` and `user_ids`. Events that
+ * are over are left out.
  */
 export const newSeats = (sql: Sql | TransactionSql, waiting: Lines['waiting']) => sql`
   SELECT events.id AS event_id, ARRAY(

@@ -168,9 +168,9 @@ const dueReminders = (sql: Sql, hours: number) => sql`
 `
 
 /**
- * SQL statement that writes reminders of some events to participants from before the reminder was due. Later
- * attendees have a recent confirmation. The key of `event_reminders` ensures that one sender does this, once per date
- * of an event. Clubs take turns.
+ * SQL statement that writes reminders of some events. A registration after the reminder was due gets none, because its
+ * confirmation is recent. The key of `event_reminders` ensures that one sender does this, once per date of an event.
+ * Clubs take turns.
  */
 export const writeReminders = (sql: Sql, hours: number) => sql`
   WITH due AS (

@@ -57,8 +57,9 @@ export interface ClaimLimits {
  * different. Notifications are written only for users with the switch on: the statement waits for a running erasure and
  * for a change of the email address.
  *
- * `cause` is the cause of the emails, because causes take turns: the id of an account, or the network of the client if
- * the operation needs no account. It is null for operators and the service itself, and can be a column of the query.
+ * `cause` is the account that caused the emails, by its id, or the network of the client if the operation needs no
+ * account. Accounts and networks take turns. `cause` is null for operators and the service itself, and can be a column
+ * of the query.
  */
 export const enqueueEmails = (
   sql: Sql, template: TemplateName, emails: PendingQuery<Row[]>, cause: string | null | PendingQuery<Row[]>
@@ -83,8 +84,8 @@ export const dueEmails = (sql: Sql | TransactionSql) => sql`
 `
 
 /**
- * SQL: whose turn an email is. Causes of emails take turns, and so do templates, so that a seat does
- * not wait behind a message of the same person. The column `network` contains the cause, see `enqueueEmails`.
+ * SQL: whose turn an email is. The accounts and networks that cause emails take turns. So do templates, so that a seat
+ * does not wait behind a message of the same person. The column `network` contains the cause, see `enqueueEmails`.
  */
 const turnOfEmail = (sql: Sql | TransactionSql) => sql`template, coalesce(network, '')`
 

@@ -164,7 +164,7 @@ export const clubDecision = notification<Decision>(async ({ userId, data }, cont
     case 'demoted': return {
       subject: `You are a deputy of ${club}`,
       paragraphs: [
-        sentence`You are no longer the head of ${club}. You still organize it as a deputy.`,
+        sentence`You are now a deputy of ${club}, and no longer its head.`,
         ...linkTo(`/clubs/${id}`, 'Open the club', context),
       ],
     }

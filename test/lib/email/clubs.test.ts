@@ -158,7 +158,7 @@ t.test('Of two emails about requests that have waited, one says everything', asy
   t.match(all[1]?.text, /Zora.*Yuri/)
   const [last] = await sql`SELECT max(id::text) AS id FROM emails`
   await sql`UPDATE emails SET status = 'sent', settled_at = now() WHERE id = ${last!.id}`
-  t.equal((await emails())[0]?.subject, undefined, 'also if the later one was sent first')
+  t.equal((await emails())[0]?.subject, undefined, 'even if the later one was sent first')
   await sql`UPDATE emails SET status = 'failed' WHERE id = ${last!.id}`
   t.equal((await emails())[0]?.subject, 'Requests to join Chess Club')
 })
@@ -298,8 +298,7 @@ t.test('Members are told about an event once, though emails have waited', async 
   const claimed = await claim()
   t.equal(claimed.length, 1, 'an email waits for the one before')
   const [email] = claimed as [typeof claimed[0]]
-  const recipient = { email: 'ada@example.org', isVerified: true, firstName: 'Ada', lastName: 'Lovelace' }
-  const content = await templates['club-news'](email, { sql, config: testConfig(MAIL), recipient })
+  const content = await compose(email as StoredEmail)
   t.match(JSON.stringify(content?.paragraphs), /Blitz.*Rapid/)
   await recordOutcomes(sql, [{ id: email.id, status: 'sent', attempts: 1, announced: content!.announced! }])
   const untold = async () => (await emails()).map(({ subject }) => subject).filter(subject => subject !== undefined)

@@ -38,8 +38,7 @@ export async function drawPage ({ parts: [id = ''] }) {
       ...own ? [h('dt', {}, 'Your registration'), h('dd', {}, h('code', {}, own.registrationId))] : []),
     ...order && seed
       ? result({ ...draw, order, seed }, own)
-      : [h('p', {},
-          'Note the commitment if you want to check the draw later: it must not change.')],
+      : [h('p', {}, 'Note the commitment if you want to check the draw later: it must not change.')],
     h('p', {}, h('a', { href: `/events/${id}` }, '← Page of the event')),
   ].map(element => inColour(event.club.name, element))
 }
