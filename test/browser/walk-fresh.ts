@@ -80,7 +80,7 @@ walk('Each write of a student is shown at once', { cache: true }, async (t, page
         await press('Stand in line')(page)
         await notified(page, 'You are number 1 in line')
       },
-      shown: { [full]: /You are number 1 in line/, '/me': /A full room.*Number 1 in line/ },
+      shown: { [full]: /You are number 1 in line/, '/me': /A full room.{0,150}Number 1 in line/ },
     },
     {
       name: 'a seat becomes free',
@@ -88,7 +88,7 @@ walk('Each write of a student is shown at once', { cache: true }, async (t, page
       act: async () => {
         await send('PUT', `/me/seats/${full.slice('/events/'.length)}`, noor, { coming: false })
       },
-      shown: { [full]: /You have a seat/, '/me': [/Number 1 in line/] },
+      shown: { [full]: /You have a seat/, '/me': [/A full room.{0,150}Number 1 in line/] },
     },
     {
       name: 'a post',
