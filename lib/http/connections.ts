@@ -11,12 +11,13 @@ export interface Connection {
   bytesRead: number
 }
 
-/** Time after a flood in which new connections of its network are closed. A flood takes up to 40 ms. */
+/** Time after the last flood in which new connections of its network are closed. A flood takes up to 40 ms. */
 const FLOOD_MS = 100
 
 /** The open connections, the oldest first. Node does not list them. */
 export class Connections extends Map<Socket, Connection> {
-  readonly #flooding = new Set<string>()
+  /** Networks that have just flooded, with the timer that forgets them. */
+  readonly #flooding = new Map<string, NodeJS.Timeout>()
 
   /** Adds a new connection, or closes it if its network has just flooded. */
   override set (socket: Socket, connection: Connection) {
@@ -33,8 +34,8 @@ export class Connections extends Map<Socket, Connection> {
     if (socket.destroyed) return
     socket.destroy()
     const { network } = this.get(socket)!
-    this.#flooding.add(network)
-    setTimeout(() => this.#flooding.delete(network), FLOOD_MS).unref()
+    clearTimeout(this.#flooding.get(network))
+    this.#flooding.set(network, setTimeout(() => this.#flooding.delete(network), FLOOD_MS).unref())
     // Node itself pauses connections while a body or a response waits. These stay as they are. It pauses none of the
     // others until the next turn, because it parses nothing.
     const others = [...this.keys()].filter(other => !other.isPaused())

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { mock } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import { Connections } from '#lib/http/connections.js'
 import t from '../../suite.ts'
@@ -21,14 +22,24 @@ function start () {
   return { open, flood: (socket: object) => connections.closeFlood(socket as Socket) }
 }
 
-t.test('A flood closes its connection, and new ones of its network for a moment', async t => {
+t.test('A flood closes its connection, and new ones of its network for 100 ms', async t => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
   const { open, flood } = start()
-  const [flooding, known, other] = [open('a'), open('a'), open('b')]
+  const [flooding, next, known, other] = [open('a'), open('a'), open('a'), open('b')]
   flood(flooding)
-  flood(flooding)
-  t.strictSame([flooding, known, other].map(({ destroyed }) => destroyed), [true, false, false])
+  t.strictSame([flooding, next, known, other].map(({ destroyed }) => destroyed), [true, false, false, false])
   t.strictSame([open('a').destroyed, open('b').destroyed], [true, false])
-  while (open('a').destroyed) await sleep(10)
+  mock.timers.tick(60)
+  flood(next)
+  mock.timers.tick(60)
+  t.equal(open('a').destroyed, true, 'The time begins again with the last flood.')
+  // Further requests that were read from the closed connection do not count.
+  flood(next)
+  mock.timers.tick(39)
+  t.equal(open('a').destroyed, true)
+  mock.timers.tick(1)
+  t.equal(open('a').destroyed, false)
 })
 
 t.test('After a flood, other connections are read in the next turn, unless Node has paused them', async t => {
