@@ -43,7 +43,6 @@ export class Connections {
   readonly #silenceMs: number
   readonly #connectMs: number
   #suspectUntil = 0
-  #timer: NodeJS.Timeout | undefined
 
   /**
    * `silenceSeconds` must be longer than a statement may take. After `connectSeconds`, the driver closes a connection
@@ -52,6 +51,8 @@ export class Connections {
   constructor (silenceSeconds: number, connectSeconds = 0) {
     this.#silenceMs = silenceSeconds * 1000
     this.#connectMs = connectSeconds * 1000
+    // After a pause of the process, timers run before the bytes are read that have arrived.
+    setInterval(() => setImmediate(() => this.#check()), this.#silenceMs / CHECKS).unref()
   }
 
   /** Number of connections that are open or opening. */
@@ -65,8 +66,6 @@ export class Connections {
     const socket = Object.assign(new Socket(), { host, port })
     const now = performance.now()
     this.#states.set(socket, { opened: now, read: 0, written: 0, isAsked: false, since: now })
-    // After a pause of the process, timers run before the bytes are read that have arrived.
-    this.#timer ??= setInterval(() => setImmediate(() => this.#check()), this.#silenceMs / CHECKS).unref()
     return path ? socket.connect(path) : socket.connect(port!, host!)
   }
 
@@ -91,8 +90,5 @@ export class Connections {
         socket.destroy()
       }
     }
-    if (this.#states.size > 0) return
-    clearInterval(this.#timer)
-    this.#timer = undefined
   }
 }

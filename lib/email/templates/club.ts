@@ -127,10 +127,11 @@ export const clubDecision = notification<Decision>(async ({ userId, data }, cont
   if (!now) return undefined
   const { club } = now
   // A later decision has an email of its own.
+  const isRefused = now.state === 'refused' && now.since === at
   const isCurrent = {
     accepted: now.state === 'member' && now.since === at,
-    refused: now.state === 'refused' && now.since === at,
-    removed: now.state === 'refused' && now.since === at,
+    refused: isRefused,
+    removed: isRefused,
     offered: now.offered !== null && now.offered === office,
     demoted: now.office === 'deputy',
     ended: now.state === 'member' && now.office === null,

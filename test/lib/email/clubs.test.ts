@@ -201,6 +201,7 @@ t.test('A person is told about each decision once, with its reason', async t => 
   await decide(ada, { state: 'refused' })
   t.equal((await last())?.subject, 'Your request to join Chess Club')
   t.notMatch((await last())?.text, 'wrote')
+  t.notOk((await emails()).some(({ subject }) => subject?.startsWith('You are no longer')), 'the removal is long ago')
   await sql`DELETE FROM club_members WHERE user_id = ${ada.id}`
   t.equal((await last())?.subject, undefined)
   await head.inject('PUT', '/me/notifications', { notifications: { club: false } })
