@@ -5056,6 +5056,18 @@ export interface operations {
             401: components["responses"]["TokenRequiredOrUnauthorized"];
             403: components["responses"]["Forbidden"];
             410: components["responses"]["CreatedIsGone"];
+            /** @description `You may have at most 50 MB of posts that are not published` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @example You may have at most 50 MB of posts that are not published */
+                        message: string;
+                    };
+                };
+            };
             422: components["responses"]["KeyUsed"];
             /** @description `Failed to submit blog` */
             500: {

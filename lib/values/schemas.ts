@@ -167,6 +167,9 @@ export const Media = (contentMediaType: string, options: StringOptions = {}) =>
 /** A response `{message}` with one of these texts. */
 export const Message = (...texts: string[]) => ResponseObject({ message: Enum(texts) })
 
+/** A response `{message}` with a configured limit in the message. */
+export const MessageSuchAs = (example: string) => ResponseObject({ message: Type.String({ examples: [example] }) })
+
 /** Names an error, so that the API description says it once. */
 export const Named = (title: string, error: TObject): TObject => ({ ...error, title })
 

@@ -2,8 +2,8 @@ import { Type } from '@sinclair/typebox'
 
 import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
-  Avatar, DateTime, Enum, FirstName, IdParam, LastName, Message, NullableString, OpaqueId, ResponseObject, TextInput,
-  Unauthorized, UrlInput,
+  Avatar, DateTime, Enum, FirstName, IdParam, LastName, Message, MessageSuchAs, NullableString, OpaqueId,
+  ResponseObject, TextInput, Unauthorized, UrlInput,
 } from '../../lib/values/schemas.ts'
 
 const TITLE = { examples: ['How to lose at chess'] }
@@ -78,6 +78,7 @@ export const submit = {
     201: ResponseObject({ blog: BlogWithAuthorName }),
     401: Unauthorized,
     ...idempotencyErrors,
+    413: MessageSuchAs(tooManyDrafts(50)),
   },
 }
 

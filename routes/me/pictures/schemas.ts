@@ -6,11 +6,9 @@ import {
   tooManyPictures,
 } from '../../../lib/pictures/refusals.ts'
 import {
-  DateTime, ENCODED, Enum, IdParam, Message, OpaqueId, PictureNotFound, ResponseObject, RetryAfter, Unauthorized,
+  DateTime, ENCODED, Enum, IdParam, Message, MessageSuchAs, OpaqueId, PictureNotFound, ResponseObject, RetryAfter,
+  Unauthorized,
 } from '../../../lib/values/schemas.ts'
-
-/** A response `{message}` with a configured limit in the message. */
-const MessageSuchAs = (example: string) => ResponseObject({ message: Type.String({ examples: [example] }) })
 
 const fields = {
   id: OpaqueId,
