@@ -145,21 +145,12 @@ const MOUNTED = [
 /** URLs that paths are appended to, so a slash at the end is removed. */
 const BASES = ['PUBLIC_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const
 
-/** Variables of earlier versions, with advice for the error message. */
-const REMOVED: Record<string, string> = {
-  SIGN_IN_WINDOW: 'set LIMIT_WINDOW, which all limits share',
-  WORKERS: 'start several processes behind a proxy, see docs/run/deploy.md, "Several instances"',
-}
-
 /**
  * Reads the configuration from `environment` and, for unset variables, from `.env` if it exists. An empty value counts
  * as unset. Throws a StartupError of one line that describes each invalid variable.
  */
 export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv = '.env'): Config {
   const given = withoutEmpty({ ...readDotenv(dotenv), ...withoutEmpty(environment) })
-  for (const [name, advice] of Object.entries(REMOVED)) {
-    if (given[name]) throw new StartupError(`${name} no longer exists: remove it, and ${advice}`)
-  }
   for (const name of MOUNTED) readMounted(given, name)
   for (const name of Object.keys(variables.properties)) {
     if (wasNotUtf8(given[name] ?? '')) throw new StartupError(`${name} must be text in UTF-8`)

@@ -157,11 +157,6 @@ t.test('Several invalid values are reported in one line', async t => {
     `${must('PORT')}; ${must('JWT_SECRET')}; ${must('FRONTEND_URL')}`)
 })
 
-t.test('A variable of an earlier version stops the start, with what to do instead', async t => {
-  t.match(refusal({ SIGN_IN_WINDOW: '60' }), /^SIGN_IN_WINDOW no longer exists: remove it, and set LIMIT_WINDOW/)
-  t.match(refusal({ WORKERS: '2' }), /^WORKERS no longer exists: remove it, and start several processes behind a proxy/)
-})
-
 t.test('FRONTEND_URL is a list of origins', async t => {
   const lists: [string, string[]][] = [
     ['https://app.example.org', ['https://app.example.org']],
