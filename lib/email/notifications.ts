@@ -13,7 +13,7 @@ import type { ClaimedEmail, Content, EmailTemplate } from './message.ts'
  * The email templates that each user can turn off, with the name of their switch in `GET /me/notifications`. Each
  * switch has a column in the table `notifications`. They are sent to verified addresses only.
  */
-export const NOTIFICATIONS = {
+export const SWITCH_OF = {
   registration: 'registration',
   seat: 'registration',
   draw: 'registration',
@@ -27,18 +27,18 @@ export const NOTIFICATIONS = {
   'club-decision': 'club',
   'club-news': 'clubNews',
 } as const
-export type NotificationTemplate = keyof typeof NOTIFICATIONS
+export type NotificationTemplate = keyof typeof SWITCH_OF
 
 /** Tells whether users can turn off this email template. */
 export const isNotification = (template: string): template is NotificationTemplate =>
-  Object.hasOwn(NOTIFICATIONS, template)
+  Object.hasOwn(SWITCH_OF, template)
 
 /** The column of the switch of a template in the table `notifications`. */
-export const columnOf = (template: NotificationTemplate) => toColumn(NOTIFICATIONS[template])
+export const columnOf = (template: NotificationTemplate) => toColumn(SWITCH_OF[template])
 
 /** SQL: the email preferences in the current row of `notifications` as JSON. Without a row, all are on. */
 export const preferences = (sql: Sql) => {
-  const pairs = [...new Set(Object.values(NOTIFICATIONS))]
+  const pairs = [...new Set(Object.values(SWITCH_OF))]
     .map(name => sql`${name}::text, coalesce(${sql(toColumn(name))}, true)`)
   return sql`json_build_object(${pairs.reduce((all, one) => sql`${all}, ${one}`)})`
 }
@@ -88,7 +88,7 @@ export function readUnsubscribeToken (config: Secret, token: string) {
   if (!isUuid(userId)) return undefined
   // Hashes have the same length, and comparing them takes the same time for all wrong tokens.
   const hash = hashSecretToken(token)
-  const template = (Object.keys(NOTIFICATIONS) as NotificationTemplate[])
+  const template = (Object.keys(SWITCH_OF) as NotificationTemplate[])
     .find(template => hashSecretToken(unsubscribeToken(config, userId, template)) === hash)
   return template && { userId, template }
 }

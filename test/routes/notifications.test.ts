@@ -1,5 +1,5 @@
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
-import { NOTIFICATIONS, unsubscribeToken } from '#lib/email/notifications.js'
+import { SWITCH_OF, unsubscribeToken } from '#lib/email/notifications.js'
 import { assertInvalid, assertMessage } from '../assertions.ts'
 import { build, inject, insert, MAIL, make, type Person, person, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
@@ -26,7 +26,7 @@ const notificationsOf = async (user: Person) => (await user.inject('GET', '/me/n
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 
 t.test('The token of an email turns off emails of its kind, without a sign-in', async t => {
-  for (const [template, name] of Object.entries(NOTIFICATIONS)) {
+  for (const [template, name] of Object.entries(SWITCH_OF)) {
     const [ada, bob] = [await person(app), await person(app)]
     const path = `/account/unsubscribe/${await writeMail(ada, template)}`
     await writeMail(bob, template)

@@ -25,7 +25,7 @@ const notifications: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const notifications = await setNotifications(app.sql, request.user.id, request.body.notifications)
     if (!notifications) throw new HttpError(401, 'Unauthorized')
-    const fields = schemas.NOTIFICATIONS.filter(name => request.body.notifications[name] !== undefined)
+    const fields = schemas.SWITCH_NAMES.filter(name => request.body.notifications[name] !== undefined)
     audit(request, 'notifications-changed', { fields })
     return { notifications }
   })

@@ -2,7 +2,7 @@ import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
 import { toColumns } from '../../../lib/database/columns.ts'
 import { isNotified, preferences } from '../../../lib/email/notifications.ts'
-import { type list, NOTIFICATIONS, type Notifications } from './schemas.ts'
+import { type list, type Notifications, SWITCH_NAMES } from './schemas.ts'
 
 /**
  * The email preferences of a user. Without a row for an unknown user. `reminderHours` is REMINDER_HOURS, 0 for no
@@ -20,7 +20,7 @@ export const notificationsQuery = (
 
 /** Changes the given email preferences. Returns all preferences; `undefined` for an unknown user. */
 export function setNotifications (sql: Sql, userId: string, wanted: Partial<Notifications>) {
-  const columns = { ...toColumns(wanted, NOTIFICATIONS), user_id: userId }
+  const columns = { ...toColumns(wanted, SWITCH_NAMES), user_id: userId }
   return sql.begin(async transaction => {
     const { count } = await transaction`SELECT FROM users WHERE id = ${userId} FOR KEY SHARE`
     if (count === 0) return undefined

@@ -16,7 +16,7 @@ const SWITCHES = {
 }
 
 /** The names of the switches. */
-export const NOTIFICATIONS = Object.keys(SWITCHES) as (keyof typeof SWITCHES)[]
+export const SWITCH_NAMES = Object.keys(SWITCHES) as (keyof typeof SWITCHES)[]
 
 export const NotificationSwitches = ResponseObject(SWITCHES, { title: 'Notifications' })
 export type Notifications = Static<typeof NotificationSwitches>
