@@ -12,8 +12,8 @@ import { hashSecretToken } from './secret-tokens.ts'
  * core, instead of 20, because a hash takes 25 ms. All instances on one database share the count.
  */
 export interface RateLimit {
-  name: 'failed-sign-ins-for-account' | 'failed-sign-ins' | 'new-passwords' | 'registrations' | 'event-messages' |
-    'account-emails' | 'account-emails-to'
+  name: 'failed-sign-ins-for-account' | 'failed-sign-ins-of-network' | 'new-passwords' | 'registrations' |
+    'event-messages' | 'account-emails' | 'account-emails-to'
   /** A network, an email address or its hash, or a user id. Addresses and ids may be followed by a network. */
   key: string
   /** Maximum number of uses; 0 for no limit. */
@@ -140,11 +140,15 @@ export async function rememberNetwork (sql: Sql, userId: string, network: string
 
 /** Limits wrong passwords from one network over all accounts. Accounts may not exist. */
 export const failedSignInsOfNetwork = (userId: string | undefined, network: string, max: number): RateLimit => ({
-  name: 'failed-sign-ins', key: network, max, message: TOO_MANY_FAILURES, exempt: knownNetwork(userId ?? '', network),
+  name: 'failed-sign-ins-of-network',
+  key: network,
+  max,
+  message: TOO_MANY_FAILURES,
+  exempt: knownNetwork(userId ?? '', network),
 })
 
 /** Limits wrong passwords for one account from one network. The account may not exist. */
-export const failedSignIns = (email: string, network: string, max: number): RateLimit =>
+export const failedSignInsForAccount = (email: string, network: string, max: number): RateLimit =>
   ({ name: 'failed-sign-ins-for-account', key: `${email} ${network}`, max, message: TOO_MANY_FAILURES })
 
 /** Limits new passwords for one account from one network, because each hash uses a core for about 25 milliseconds. */

@@ -11,8 +11,8 @@ import { type Identity, IdentityProvider } from '../../lib/auth/identity-provide
 import { chooseFrontend, decodeState, encodeState } from '../../lib/auth/oauth-state.ts'
 import { hashPassword, verifyPassword } from '../../lib/auth/passwords.ts'
 import {
-  consume, consumeAccountEmail, failedSignIns, failedSignInsOfNetwork, forgetUses, limitFailures, type RateLimit,
-  rememberNetwork,
+  consume, consumeAccountEmail, failedSignInsForAccount, failedSignInsOfNetwork, forgetUses, limitFailures,
+  type RateLimit, rememberNetwork,
 } from '../../lib/auth/rate-limits.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import { HttpError, RefusedError } from '../../lib/http/errors.ts'
@@ -67,7 +67,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     const { network } = request
     const user = await findCredentials(app.sql, email)
     attempt.user = user?.userId
-    const failures = failedSignIns(email, network, SIGN_IN_ATTEMPTS)
+    const failures = failedSignInsForAccount(email, network, SIGN_IN_ATTEMPTS)
     const ofNetwork = failedSignInsOfNetwork(user?.userId, network, SIGN_IN_ATTEMPTS_PER_NETWORK)
     const verified = await limitFailures(app.sql, [failures, ofNetwork], windowSeconds, () =>
       app.queues.passwords.run(request, () => verifyPassword(user?.password, password)))

@@ -4,7 +4,9 @@ import type { FastifyRequest } from 'fastify'
 import { eraseAccount } from '../../lib/accounts/erasure.ts'
 import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
 import { hashPassword, PLACEHOLDER, verifyPassword } from '../../lib/auth/passwords.ts'
-import { consume, consumeAccountEmail, failedSignIns, limitFailures, newPasswords } from '../../lib/auth/rate-limits.ts'
+import {
+  consume, consumeAccountEmail, failedSignInsForAccount, limitFailures, newPasswords,
+} from '../../lib/auth/rate-limits.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { knownPicturesUrl, picturesUrl } from '../../lib/pictures/stored.ts'
@@ -142,7 +144,7 @@ const me: FastifyPluginAsyncTypebox = async app => {
 
   /** Throws a 401 for a wrong password, and a 429 after too many. Failed sign-ins also count. */
   async function assertPassword (request: FastifyRequest, { email, password }: Account, given: string) {
-    const failures = failedSignIns(email, request.network, SIGN_IN_ATTEMPTS)
+    const failures = failedSignInsForAccount(email, request.network, SIGN_IN_ATTEMPTS)
     const verified = await limitFailures(app.sql, [failures], windowSeconds, () =>
       app.queues.passwords.run(request, () => verifyPassword(password, given)))
     if (!verified) refusePassword(request)
