@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import { drawDue, drawSeats, type TellDraw } from '#lib/agenda/draws.js'
+import { drawDue, drawSeats, runDraws, type TellDraw } from '#lib/agenda/draws.js'
 import { tellDraw } from '#lib/email/seats.js'
 import { createLogger } from '#lib/http/logger.js'
 import { assertInvalid, assertMessage } from '../assertions.ts'
@@ -241,8 +241,10 @@ t.test('A draw happens once, whoever is fastest, and is logged and told once', a
   }))
   const { order } = await drawOf(id)
   t.equal(order.length, 12)
-  const [batch, ...more] = await sql`SELECT cardinality(user_ids) AS count FROM email_batches WHERE event_id = ${id}`
-  t.strictSame([batch!.count, more], [12, []])
+  const seats = await list(id)
+  const drawn = order.map((id: string) => seats.find(({ registrationId }) => registrationId === id)!.userId)
+  const batches = await sql`SELECT to_jsonb(user_ids) AS users FROM email_batches WHERE event_id = ${id}`
+  t.strictSame([...batches], [{ users: drawn }], 'the best lot first')
   const lines = log.slice(start).split('\n').filter(line => line.includes('seats-drawn')).map(line => JSON.parse(line))
   t.match(lines, [{ event: 'seats-drawn', target: id, participants: 12, msg: 'audit' }])
   t.equal(lines.length, 1)
@@ -275,6 +277,20 @@ t.test('A draw that fails is tried again, and delays no other', async t => {
   t.match([await drawOf(ids[0]!), await drawOf(ids[1]!)], [{ drawnAt: String }, { drawnAt: null, order: null }])
   await drawDue({ sql, shortSql, log: app.log, tell })
   t.match(await drawOf(ids[1]!), { drawnAt: String })
+})
+
+t.test('Failures one after the other are logged once', async t => {
+  const stop = new AbortController()
+  const outcomes = [false, false, true, false, true]
+  const shortSql: any = async () => {
+    const isUp = outcomes.shift()
+    if (outcomes.length === 0) stop.abort()
+    if (!isUp) throw new Error('away')
+    return []
+  }
+  const start = log.length
+  await runDraws({ sql, shortSql, log: app.log, tell }, stop.signal, 1)
+  t.equal(log.slice(start).split('"away"').length - 1, 2)
 })
 
 t.test('A registration beside the draw, or beside its setting, is before it or after it', async t => {

@@ -436,6 +436,7 @@ t.test('The head can leave and be erased; then deputies lead, and then admins', 
   const ada = await club.member()
   assertMessage(t, await club.leave(club.head), 200, 'You have left the club')
   t.strictSame(await stored(club.head), { role: 'STUDENT', club: null })
+  t.match(await sql`SELECT club_head_id AS head FROM clubs WHERE id = ${club.id}`, [{ head: null }])
   await club.decide(club.deputy, ada, { office: 'head' })
   await club.answer(ada)
   t.equal((await admin.inject('DELETE', `/account/${ada.id}`)).statusCode, 200)
