@@ -55,8 +55,9 @@ const FAILED_LATE = 'The operation failed after its timeout'
 const CHECK_INTERVAL_MS = 100
 
 /**
- * Admission of operations, which are the routes that declare a `failure`. Probes, metrics and docs bypass it, so that
- * they work during an overload.
+ * Admission of operations, which are the routes that declare a `failure`. Without it, 6,000 sign-ins that waited for a
+ * provider that did not answer ended a process with 256 MB of memory. Probes, metrics and docs bypass it, so that they
+ * work during an overload.
  *
  * - Operations wait in a queue that is fair by network. When MAX_REQUESTS operations wait, the network with the most of
  *   them gets a 503.
@@ -86,8 +87,7 @@ export default fp(async app => {
   const streams = createQueue(2)
   /**
    * Operations with `extraSeconds`: they also wait for a password, the identity provider or a pause. In the queue of
-   * operations, they would hold places of the database while they wait. So their statements take no place. Without a
-   * queue, 6,000 sign-ins that waited for a provider that did not answer ended a process with 256 MB of memory.
+   * operations, they would hold places of the database while they wait. So their statements take no place.
    */
   const outside = createQueue(MAX_REQUESTS)
   /**

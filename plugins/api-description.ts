@@ -113,7 +113,8 @@ const Revalidation = Type.Object({
 
 /**
  * Describes the API in OpenAPI 3.1 from the schemas and options of all routes: `app.swagger()`, served at
- * `/openapi.json` unless `API_DOCS` is false.
+ * `/openapi.json` unless `API_DOCS` is false. @fastify/swagger alone would repeat each shared schema, so that a client
+ * loads 355 KB instead of 191 KB, and would omit the errors that are common to all operations.
  */
 export default fp(async app => {
   const { PUBLIC_URL } = app.config

@@ -87,7 +87,10 @@ const MAX_TOKEN = 1024
  */
 const CANONICAL = /^[\w-]+\.[\w-]+\.[\w-]{42}[AEIMQUYcgkosw048]$/
 
-/** Issues and verifies tokens (HS256 only), and guards routes. */
+/**
+ * Issues and verifies tokens (HS256 only), and guards routes. @fastify/jwt alone would accept a stolen token for seven
+ * days, the default of JWT_EXPIRES_IN, even if its user has changed the password.
+ */
 export default fp(async app => {
   await app.register(jwt, {
     secret: await jwtSecretOf(app.config),

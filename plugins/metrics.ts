@@ -32,8 +32,9 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 const digest = (text: string) => createHash('sha256').update(text).digest()
 
 /**
- * Measures requests for Prometheus by route pattern, so that unknown paths do not create series. Serves the metrics at
- * `/metrics` to holders of METRICS_TOKEN. Without METRICS_TOKEN, nothing is measured.
+ * Measures requests for Prometheus by route pattern. By path, a client that requests 1,000 unknown paths would make
+ * each scrape longer by 16,000 lines. Serves the metrics at `/metrics` to holders of METRICS_TOKEN. Without
+ * METRICS_TOKEN, nothing is measured.
  */
 export default fp(async app => {
   const { METRICS_TOKEN } = app.config

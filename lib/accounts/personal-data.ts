@@ -13,10 +13,11 @@ interface Item {
 }
 
 /**
- * Reads all stored data about a user as JSON in pieces; `undefined` for an unknown user. Hashes of passwords, networks
- * and requests, ids in emails, and failed sign-ins are omitted: a failed sign-in is forgotten soon and may be someone
- * else's. The first batch of each list is read before the promise resolves, so that most errors occur before the
- * response starts. `picturesUrl` is the base URL of all pictures.
+ * Reads all stored data about a user as JSON in pieces; `undefined` for an unknown user. In one piece, ten exports with
+ * 50 MB of drafts each would hold 500 MB. Hashes of passwords, networks and requests, ids in emails, and failed
+ * sign-ins are omitted: a failed sign-in is forgotten soon and may be someone else's. The first batch of each list is
+ * read before the promise resolves, so that most errors occur before the response starts. `picturesUrl` is the base URL
+ * of all pictures.
  */
 export async function readPersonalData (
   read: Read, userId: string, picturesUrl: string | null

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { constants, createBrotliCompress, createGzip } from 'node:zlib'
 
-/** A body in chunks, so that copying, hashing or writing a large body does not delay other requests. */
+/** A body in chunks. Copying or hashing 30 MB in one piece would delay all other requests by 20 to 60 ms. */
 export type Chunks = Buffer[]
 
 /** Length of a full chunk in bytes. Copying or hashing it takes about a millisecond. */
@@ -17,10 +17,7 @@ const SMALLEST_CHUNK = 1024
 /** Output bytes per step of an encoder. Each step waits in the queue of the thread pool. */
 const ENCODER_CHUNK = 256 * 1024
 
-/**
- * A body is encoded once. A proxy would encode each response, which takes 0.6 ms (gzip, level 1) to 2 ms (brotli, level
- * 5) of a core for a list of 127 KB.
- */
+/** Encoding a list of 127 KB takes 0.6 ms (gzip, level 1) to 2 ms (brotli, level 5) of a core. */
 const ENCODERS = {
   br: () => createBrotliCompress({ chunkSize: ENCODER_CHUNK, params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
   gzip: () => createGzip({ chunkSize: ENCODER_CHUNK }),

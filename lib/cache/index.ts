@@ -73,7 +73,10 @@ export interface CacheOptions extends SnapshotCacheOptions {
 /** Minimum length of a compressed body in bytes. Shorter bodies fit into one packet. */
 const MIN_COMPRESSED = 1024
 
-/** Adds `reply.sendCached`, which sends responses from a cache that is never stale. See docs/design/cache.md. */
+/**
+ * Adds `reply.sendCached`, which sends responses from a cache that is never stale, and encodes each body once. A proxy
+ * would spend up to 2 ms of a core on each response with a list of 127 KB. See docs/design/cache.md.
+ */
 export default fp<CacheOptions>(async (app, { owner, clientOf = unlimitedClient, ...options }) => {
   const { readSnapshot, get, counts, bytes } = createSnapshotCache(options)
   const negotiator = new Negotiator({ supportedValues: ENCODINGS })

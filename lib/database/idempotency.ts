@@ -9,9 +9,10 @@ import { Message, Named } from '../values/schemas.ts'
 import { expectOne, type Sql } from './client.ts'
 
 // A request with an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header) creates once, however often it is sent.
-// The transaction that creates also writes the row of the key. So a failure leaves no key, a killed process leaves no
-// key that waits for it, and the primary key makes requests at the same time follow one another, on all instances. The
-// row has ids only, so that no copy of the response is stored: a repeated request gets the rows as they are now.
+// Without a key, an app that repeats a message to 500 attendees after a timeout sends 1,000 emails. The transaction
+// that creates also writes the row of the key. So a failure leaves no key, a killed process leaves no key that waits
+// for it, and the primary key makes requests at the same time follow one another, on all instances. The row has ids
+// only, so that no copy of the response is stored: a repeated request gets the rows as they are now.
 
 /** Error message for a key that came with a different request. */
 export const KEY_USED = 'This Idempotency-Key belongs to a different request'

@@ -18,7 +18,10 @@ const TIMES_MS = {
   idle: 10_000,
 }
 
-/** Sends emails through an SMTP server. */
+/**
+ * Sends emails through an SMTP server. With the defaults of nodemailer, an email would arrive six times if the server
+ * closes the connection after it has taken the email, and a password could cross a network unencrypted.
+ */
 export class SmtpTransport implements Transport {
   readonly #transporter
   readonly #sendMs: number

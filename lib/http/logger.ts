@@ -41,7 +41,8 @@ const serializers = {
 const escape = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 /**
- * Creates the logger of the service: pino, one JSON object per line, or coloured lines at a terminal. Redacts secrets.
+ * Creates the logger of the service. By itself, Fastify writes two lines per request, with a query that can contain the
+ * code of a sign-in. This logger writes one line, by pino: a JSON object, or coloured at a terminal. Redacts secrets.
  * Escapes line breaks, so that clients cannot forge lines.
  */
 export function createLogger (level: string, output: DestinationStream = logStream()) {

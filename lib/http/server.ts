@@ -36,7 +36,8 @@ const lengthOf = ({ url, rawHeaders }: IncomingMessage) => [url, ...rawHeaders].
 
 /**
  * Creates the HTTP server, which keeps this table of connections. It closes connections of clients that send slowly, do
- * not read, or are idle.
+ * not read, or are idle. With its defaults, Node would wait five minutes for a slow request, and without end for a
+ * client that reads nothing.
  */
 export function createHttpServer (config: Config, connections: Connections, listener: RequestListener) {
   const { HEADERS_TIMEOUT, REQUEST_TIMEOUT, IDLE_TIMEOUT } = config
