@@ -2,10 +2,11 @@ import { parse } from 'node:querystring'
 
 import type { RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
-import type { PostgresError, Sql } from 'postgres'
+import type { PostgresError } from 'postgres'
 
 import type { CachedQuery } from '../lib/cache/index.ts'
 import { maxBodyBytes } from '../lib/config/config.ts'
+import type { Sql } from '../lib/database/client.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
 import { RefusedError } from '../lib/http/errors.ts'
 import { type ListName, LiveLists } from '../lib/live/live-lists.ts'

@@ -1,8 +1,8 @@
-import type { PendingQuery, Row, TransactionSql } from 'postgres'
+import type { PendingQuery, Row } from 'postgres'
 
 import { hashPassword } from '../auth/passwords.ts'
 import { revokeTokens } from '../auth/revoked-tokens.ts'
-import type { Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import type { Role } from '../values/roles.ts'
 import { StartupError } from '../config/startup-error.ts'
 
@@ -17,7 +17,7 @@ export interface Account {
 /** An account to create, with the hash of its password. */
 export type NewAccount = Omit<Account, 'id'> & { password: string }
 
-const columns = (sql: Sql) => sql`id, email, first_name AS "firstName", last_name AS "lastName", role`
+const columns = (sql: AnySql) => sql`id, email, first_name AS "firstName", last_name AS "lastName", role`
 
 /**
  * Adds an account. Returns `undefined` if the email address already has an account. The statement `emailed` enqueues an
@@ -43,7 +43,7 @@ export async function createAccount (
  * SQL expression: the id of the account with exactly this email address, or else of the only account whose address
  * differs in case. For everything outside the contract, such as commands, because people ignore case in addresses.
  */
-export const idOfEmail = (sql: Sql | TransactionSql, email: string) => sql`(
+export const idOfEmail = (sql: AnySql, email: string) => sql`(
   SELECT id FROM (
     SELECT id, email = ${email} AS is_exact, count(*) OVER () AS alike
     FROM users WHERE lower(email COLLATE "C") = lower(${email}::text COLLATE "C")
@@ -55,7 +55,7 @@ export const idOfEmail = (sql: Sql | TransactionSql, email: string) => sql`(
  * Tells whether an account has this email address, ignoring case. For everything outside the contract, so that no two
  * accounts share a mailbox.
  */
-export async function isTaken (sql: Sql | TransactionSql, email: string, exceptId: string | null = null) {
+export async function isTaken (sql: AnySql, email: string, exceptId: string | null = null) {
   const { count } = await sql`
     SELECT FROM users
     WHERE lower(email COLLATE "C") = lower(${email}::text COLLATE "C") AND id IS DISTINCT FROM ${exceptId}::uuid

@@ -59,13 +59,13 @@ interface ErasureOptions {
  * dry run only counts.
  */
 export function eraseAccount (
-  pool: Sql, idQuery: PendingQuery<Row[]>,
+  sql: Sql, idQuery: PendingQuery<Row[]>,
   { withBlogs = false, dryRun = false, keepsAdmin = false, outbox, cause = null }: ErasureOptions
 ): Promise<Erasure | undefined> {
-  return pool.begin(async sql => {
+  return sql.begin(async transaction => {
     // This lock waits for running writes for this user, and blocks new writes. Admins are locked together, so that
     // their erasures at the same time wait for each other.
-    const locked = await sql<{
+    const locked = await transaction<{
       id: string, email: string, clubId: string | null, isAdmin: boolean, isTarget: boolean,
     }[]>`
       SELECT
@@ -79,18 +79,19 @@ export function eraseAccount (
     if (!user) return undefined
     if (keepsAdmin && user.isAdmin && locked.length === 1) throw new HttpError(409, LAST_ADMIN)
     const { id, email, clubId } = user
-    const [erasure] = await sql<[Erasure]>`
+    const kept = isKept(transaction, withBlogs)
+    const [erasure] = await transaction<[Erasure]>`
       SELECT
         id,
         (SELECT count(*)::int FROM event_registrations WHERE user_id = users.id) AS registrations,
         (SELECT count(*)::int FROM mentor_likes WHERE user_id = users.id) AS likes,
         (SELECT count(*)::int FROM blogs WHERE author_id = users.id AND status <> 'PUBLISHED') AS "unpublishedBlogs",
         (SELECT count(*)::int FROM blogs WHERE author_id = users.id AND status = 'PUBLISHED') AS "publishedBlogs",
-        (SELECT count(*)::int FROM pictures WHERE user_id = users.id AND NOT ${isKept(sql, withBlogs)}) AS pictures,
-        (SELECT count(*)::int FROM pictures WHERE user_id = users.id AND ${isKept(sql, withBlogs)}) AS "keptPictures",
+        (SELECT count(*)::int FROM pictures WHERE user_id = users.id AND NOT ${kept}) AS pictures,
+        (SELECT count(*)::int FROM pictures WHERE user_id = users.id AND ${kept}) AS "keptPictures",
         (SELECT count(*)::int FROM testimonials WHERE name = full_name) AS "testimonialsOfThatName",
         (SELECT count(*)::int FROM mentors WHERE name = full_name) AS "mentorsOfThatName"
-      FROM users, ${untrimmedName(sql)} AS full_name WHERE id = ${id}
+      FROM users, ${untrimmedName(transaction)} AS full_name WHERE id = ${id}
     `
     if (dryRun) return erasure
     if (email === FORMER_MEMBER.email && erasure.publishedBlogs > 0 && !withBlogs) {
@@ -98,34 +99,36 @@ export function eraseAccount (
     }
 
     // The same lock order as in the operations that delete an event or a mentor prevents deadlocks.
-    const lines = await lockLines(sql, sql`SELECT event_id FROM event_registrations WHERE user_id = ${id}`)
-    await sql`
+    const lines = await lockLines(
+      transaction, transaction`SELECT event_id FROM event_registrations WHERE user_id = ${id}`
+    )
+    await transaction`
       SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
       ORDER BY id FOR KEY SHARE
     `
     // The lock order of `npm run database -- retention`.
-    await sql`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
-    await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
-    if (outbox) await tellSeats(sql, outbox, lines, cause)
+    await transaction`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
+    await transaction`DELETE FROM event_registrations WHERE user_id = ${id}`
+    if (outbox) await tellSeats(transaction, outbox, lines, cause)
     // The lock order of a sender.
-    await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
-    await sql`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`
+    await transaction`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
+    await transaction`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`
     if (!withBlogs && erasure.publishedBlogs > 0) {
-      await sql`INSERT INTO users ${sql(FORMER_MEMBER)} ON CONFLICT (email) DO NOTHING`
-      await sql`
+      await transaction`INSERT INTO users ${transaction(FORMER_MEMBER)} ON CONFLICT (email) DO NOTHING`
+      await transaction`
         UPDATE blogs SET author_id = (SELECT id FROM users WHERE email = ${FORMER_MEMBER.email}) WHERE author_id = ${id}
       `
     }
-    await sql`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${id}`
+    await transaction`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${id}`
     // Only this spelling of the address, because a different spelling may have an account with failed sign-ins.
-    await sql`DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email})`
-    await sql`DELETE FROM pictures WHERE user_id = ${id} AND NOT ${isKept(sql, withBlogs)}`
-    await releaseMessages(sql, id)
-    await revokeTokens(sql, sql`SELECT ${id}::uuid AS id`)
+    await transaction`DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email})`
+    await transaction`DELETE FROM pictures WHERE user_id = ${id} AND NOT ${kept}`
+    await releaseMessages(transaction, id)
+    await revokeTokens(transaction, transaction`SELECT ${id}::uuid AS id`)
     // Also deletes likes, emails, sent messages and the calendar. The row in revoked_tokens stays, so that old tokens
     // remain revoked.
-    await sql`DELETE FROM users WHERE id = ${id}`
-    if (outbox && clubId) await sql`${enqueueLeftRequests(sql, outbox, clubId, cause)}`
+    await transaction`DELETE FROM users WHERE id = ${id}`
+    if (outbox && clubId) await transaction`${enqueueLeftRequests(transaction, outbox, clubId, cause)}`
     return erasure
   })
 }

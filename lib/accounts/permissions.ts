@@ -1,7 +1,5 @@
 import type { FastifyRequest } from 'fastify'
-import type { TransactionSql } from 'postgres'
-
-import type { Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Role } from '../values/roles.ts'
 import { REGISTRATIONS_NOT_ALLOWED } from '../values/schemas.ts'
@@ -19,7 +17,7 @@ export function userIdOf ({ user }: FastifyRequest, refusal: string) {
 }
 
 /** SQL condition on `events`: admins may manage all events, club heads only events of their current club. */
-export const isManagedBy = (sql: Sql | TransactionSql, { id, role }: User) => sql`
+export const isManagedBy = (sql: AnySql, { id, role }: User) => sql`
   (${role === 'ADMIN'} OR events.club_id = (SELECT users.club_id FROM users WHERE users.id = ${id})) IS TRUE
 `
 
@@ -28,7 +26,7 @@ export const isManagedBy = (sql: Sql | TransactionSql, { id, role }: User) => sq
  * message if the user may not manage the event.
  */
 export async function findManagedEvent (
-  sql: Sql | TransactionSql, user: User, id: string, refusal: string
+  sql: AnySql, user: User, id: string, refusal: string
 ) {
   if (!id) throw new HttpError(400, 'Event ID is required')
   const [event] = await sql<{ title: string, date: string, allowed: boolean }[]>`

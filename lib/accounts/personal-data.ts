@@ -1,9 +1,8 @@
-import type { Sql } from 'postgres'
-
 import { type ReadBatch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
 import { inLineSince, withAnswers } from '../agenda/details.ts'
 import { answeredAt, comes } from '../agenda/seats.ts'
 import { officeOf } from '../clubs/members.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import { avatarOf } from '../database/columns.ts'
 import { preferences } from '../email/notifications.ts'
 
@@ -94,7 +93,7 @@ async function findUser (sql: Sql, userId: string, picturesUrl: string | null) {
 
 // The JSON of long texts is made for the rows of a batch only, not for the rows after it that were examined.
 
-const eventOf = (sql: Sql) => sql`json_build_object('id', event_id, 'title', title, 'date', iso8601(date))`
+const eventOf = (sql: AnySql) => sql`json_build_object('id', event_id, 'title', title, 'date', iso8601(date))`
 
 const blogsOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
   SELECT

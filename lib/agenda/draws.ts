@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
-import type { Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import type { AuditEvent } from '../http/audit.ts'
 import { inLineSince, withAnswers } from './details.ts'
@@ -19,12 +19,12 @@ import { answeredAt, lockEvents } from './seats.ts'
 // compute all lots. PostgreSQL makes the seed, and no statement contains it: it is in no log and in no error.
 
 /** SQL: a new seed. Each UUID has 122 random bits from a cryptographic source. */
-export const newSeed = (sql: Sql | TransactionSql) => sql`
+export const newSeed = (sql: AnySql) => sql`
   encode(sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())), 'hex')
 `
 
 /** SQL: the hash of a seed, which commits the service to it. */
-export const commitmentOf = (sql: Sql, seed: PendingQuery<Row[]>) => sql`
+export const commitmentOf = (sql: AnySql, seed: PendingQuery<Row[]>) => sql`
   encode(sha256(convert_to(${seed}, 'UTF8')), 'hex')
 `
 

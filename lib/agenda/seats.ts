@@ -1,6 +1,6 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
-import type { Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import { comingCount, drawsFrom, inLineSince, runsUntil, withAnswers, withDetails } from './details.ts'
 
 // A seat is derived and never stored: the attendees of an event stand in line, ordered by the time when they last said
@@ -24,23 +24,23 @@ export interface Seat {
  * SQL: when a person last said whether they come; null if they said to an earlier version that they do not. Needs
  * `registrations` and `answers`.
  */
-export const answeredAt = (sql: Sql | TransactionSql) => sql`
+export const answeredAt = (sql: AnySql) => sql`
   CASE WHEN answers.registration_id IS NULL THEN registrations.registered_at
     ELSE coalesce(answers.answered_at, answers.since) END
 `
 
 /** SQL condition: whether the person of a registration comes. */
-export const comes = (sql: Sql | TransactionSql) => sql`
+export const comes = (sql: AnySql) => sql`
   NOT EXISTS (SELECT FROM event_answers WHERE registration_id = registrations.id AND since IS NULL)
 `
 
 /** SQL: an array of the user ids of the attendees of an event. */
-export const comingTo = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
+export const comingTo = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
   ARRAY(SELECT user_id FROM event_registrations AS registrations WHERE event_id = ${eventId} AND ${comes(sql)})
 `
 
 /** SQL: the place in line from which people take part in the draw of an event that waits; null without one. */
-const drawingFrom = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>) => sql`
+const drawingFrom = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
   (SELECT ${drawsFrom(sql)} FROM event_details WHERE event_id = ${eventId})
 `
 
@@ -48,7 +48,7 @@ const drawingFrom = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>) =>
  * SQL query: every registration for an event with its seat. The columns are `id`, `user_id`, `registered_at`,
  * `answered_at`, `since`, `state` and `position`.
  */
-export const seatsOf = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>) => sql`
+export const seatsOf = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
   SELECT id, user_id, registered_at, answered_at, since, state,
     CASE WHEN state = 'waiting' THEN row_number() OVER (PARTITION BY state ORDER BY since, id) END::integer AS position
   FROM (
@@ -73,7 +73,7 @@ export const seatsOf = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>)
  * SQL query: the first person without a seat, as `since` and `id` of the registration; no row if nobody waits. The
  * states of all registrations follow from it, see `stateBefore`.
  */
-export const firstWaiting = (sql: Sql | TransactionSql, eventId: PendingQuery<Row[]>) => sql`
+export const firstWaiting = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
   SELECT since, id FROM (${seatsOf(sql, eventId)}) AS seats WHERE state = 'waiting' ORDER BY since, id LIMIT 1
 `
 
@@ -95,7 +95,7 @@ export const stateBefore = (
  * SQL: the seat of a registration as jsonb, see `Seat`. Needs `registrations` and `events`. Reads the line only if not
  * everybody has a seat.
  */
-const seatOf = (sql: Sql) => sql`(
+const seatOf = (sql: AnySql) => sql`(
   SELECT CASE
     WHEN ${inLineSince(sql)} IS NULL THEN '{"state": "declined"}'
     WHEN ${inLineSince(sql)} >= ${drawsFrom(sql)} THEN '{"state": "drawing"}'
@@ -114,10 +114,10 @@ const seatOf = (sql: Sql) => sql`(
  * SQL join: the seat of each registration in the column `seat`. OFFSET makes PostgreSQL read the line of an event once,
  * instead of once for each use of the column.
  */
-export const withSeat = (sql: Sql) => sql`CROSS JOIN LATERAL (SELECT ${seatOf(sql)} AS seat OFFSET 0) AS own`
+export const withSeat = (sql: AnySql) => sql`CROSS JOIN LATERAL (SELECT ${seatOf(sql)} AS seat OFFSET 0) AS own`
 
 /** SQL condition: the person with this seat, by default the column of `withSeat`, may get a seat and has none yet. */
-export const isTentative = (sql: Sql | TransactionSql, seat = sql`seat`) => sql`
+export const isTentative = (sql: AnySql, seat = sql`seat`) => sql`
   ${seat} ->> 'state' IN ('waiting', 'drawing')
 `
 
@@ -126,7 +126,7 @@ export const isTentative = (sql: Sql | TransactionSql, seat = sql`seat`) => sql`
  * or takes part in a draw gets a new one.
  */
 export const placeInLine = (
-  sql: Sql | TransactionSql, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>
+  sql: AnySql, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>
 ) => sql`(
   SELECT concat(registrations.event_id, ' ', extract(epoch FROM ${inLineSince(sql)}))
   FROM event_registrations AS registrations ${withAnswers(sql)}
@@ -166,7 +166,7 @@ export async function lockLines (transaction: TransactionSql, events: PendingQue
  * SQL query: the people in these lines that have a seat now, with the columns `event_id` and `user_ids`. Events that
  * are over are left out.
  */
-export const newSeats = (sql: Sql | TransactionSql, waiting: Lines['waiting']) => sql`
+export const newSeats = (sql: AnySql, waiting: Lines['waiting']) => sql`
   SELECT events.id AS event_id, ARRAY(
     SELECT user_id FROM (${seatsOf(sql, sql`events.id`)}) AS seats
     WHERE state = 'seated' AND (seats.since, seats.id) >= (first.since::timestamptz, first.id)

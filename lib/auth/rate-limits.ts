@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import type { TransactionSql } from 'postgres'
-
-import type { Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import { HttpError } from '../http/errors.ts'
 import { Message, Named, RetryAfter } from '../values/schemas.ts'
 import { hashSecretToken } from './secret-tokens.ts'
@@ -39,7 +37,7 @@ export const TooManyEmails = { ...Named('TooManyEmails', Message(TOO_MANY_EMAILS
  * Counts one use against a limit. The window begins with the first use. If the limit is reached, throws a 429 with the
  * seconds to wait, and does not count the use. Concurrent uses never exceed the limit.
  */
-export async function consume (sql: Sql | TransactionSql, limit: RateLimit, windowSeconds: number) {
+export async function consume (sql: AnySql, limit: RateLimit, windowSeconds: number) {
   const { name, key, max } = limit
   if (max === 0) return
   const { count } = await sql`
@@ -84,7 +82,7 @@ async function assertAllowed (sql: Sql, limit: RateLimit) {
   if (seconds > 0 && !await isExempt(sql, limit)) throw tooMany(limit, seconds)
 }
 
-async function secondsUntilAllowed (sql: Sql | TransactionSql, { name, key, max }: RateLimit) {
+async function secondsUntilAllowed (sql: AnySql, { name, key, max }: RateLimit) {
   if (max === 0) return 0
   const [row] = await sql<{ seconds: number }[]>`${reached(sql, name, key, max)}`
   return row?.seconds ?? 0
@@ -105,7 +103,7 @@ export async function forgetUses (sql: Sql, { name, key }: RateLimit) {
 }
 
 /** SQL query: the seconds until a reached limit allows the next use. Empty if the limit is not reached. */
-const reached = (sql: Sql | TransactionSql, name: string, key: string, max: number) => sql`
+const reached = (sql: AnySql, name: string, key: string, max: number) => sql`
   SELECT ceil(extract(epoch FROM ends_at - now()))::integer AS seconds FROM rate_limits
   WHERE name = ${name} AND key = ${key} AND uses >= ${max} AND ends_at > now()
 `

@@ -1,13 +1,13 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
-import type { Sql } from '../database/client.ts'
+import type { AnySql } from '../database/client.ts'
 
 /**
  * SQL statement that revokes all tokens of some users. The query `users` selects their `id`s and locks the rows, so
  * that requests that create a calendar wait. Returns the `epoch` of each user's next tokens. Use it as a CTE of the
  * statement that sets a password, so that both commit together.
  */
-export const revokeTokens = (sql: Sql | TransactionSql, users: PendingQuery<Row[]>) => sql`
+export const revokeTokens = (sql: AnySql, users: PendingQuery<Row[]>) => sql`
   INSERT INTO revoked_tokens (user_id) SELECT id FROM (${users}) AS users
   ON CONFLICT (user_id) DO UPDATE SET epoch = excluded.epoch, revoked_at = excluded.revoked_at
   RETURNING user_id, epoch
@@ -23,9 +23,9 @@ export async function revokeCalendar (sql: TransactionSql, userId: string) {
 }
 
 /** SQL column: the epoch of a user's tokens, for the statement that reads the user's credentials. */
-export const epochOf = (sql: Sql) => sql`(SELECT epoch FROM revoked_tokens WHERE user_id = users.id)`
+export const epochOf = (sql: AnySql) => sql`(SELECT epoch FROM revoked_tokens WHERE user_id = users.id)`
 
 /** SQL column: the epochs of users with revoked tokens, as a JSON object by user id, or null. */
-export const epochsOf = (sql: Sql, userIds: string[]) => sql`(
+export const epochsOf = (sql: AnySql, userIds: string[]) => sql`(
   SELECT json_object_agg(user_id, epoch) FROM revoked_tokens WHERE user_id = ANY (${`{${userIds.join()}}`}::uuid[])
 )`

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-import type { Sql } from '../database/client.ts'
+import type { AnySql } from '../database/client.ts'
 
 /** Creates a token for a secret link: 256 random bits, base64url. */
 export function createSecretToken () {
@@ -20,7 +20,7 @@ export type Purpose = 'password' | 'email'
  * token, unless a parallel request used the token first. The account is locked before its tokens, in the same order as
  * an update of the email address.
  */
-export const redeemToken = (sql: Sql, purpose: Purpose, hash: string) => sql`
+export const redeemToken = (sql: AnySql, purpose: Purpose, hash: string) => sql`
   account AS (
     SELECT * FROM users WHERE id = (
       SELECT user_id FROM account_tokens WHERE hash = ${hash} AND purpose = ${purpose} AND expires_at > now()

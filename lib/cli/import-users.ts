@@ -6,7 +6,7 @@ import { parse } from 'csv-parse/sync'
 import { type Role, ROLES } from '../values/roles.ts'
 import { PLACEHOLDER } from '../auth/passwords.ts'
 import { fromCell, toLine } from '../values/csv.ts'
-import type { Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import { isName, NOT_A_NAME, printableLine, wasNotUtf8 } from '../values/formats.ts'
 import { StartupError } from '../config/startup-error.ts'
 
@@ -66,7 +66,7 @@ export async function importUsers (sql: Sql, file: string, { dryRun = false } = 
 }
 
 /** The users as a table, in a single parameter. */
-const toRows = (sql: Sql, users: NewUser[]) => sql`
+const toRows = (sql: AnySql, users: NewUser[]) => sql`
   jsonb_to_recordset(${JSON.stringify(users)}::text::jsonb) AS added (
     line integer, email text, "firstName" text, "lastName" text, role text, "clubId" uuid
   )

@@ -1,8 +1,6 @@
-import type { PendingQuery, Row, TransactionSql } from 'postgres'
+import type { PendingQuery, Row } from 'postgres'
 
-import type { Sql } from '../database/client.ts'
-
-type AnySql = Sql | TransactionSql
+import type { AnySql } from '../database/client.ts'
 
 /** The most clubs of a person. */
 export const MOST_CLUBS = 50

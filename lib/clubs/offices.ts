@@ -1,6 +1,6 @@
 import type { TransactionSql } from 'postgres'
 
-import type { Sql } from '../database/client.ts'
+import type { AnySql } from '../database/client.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Role } from '../values/roles.ts'
 import { CLUB_NOT_ALLOWED } from '../values/schemas.ts'
@@ -47,7 +47,7 @@ export async function lockOffices (sql: TransactionSql, clubId: string, userId: 
 }
 
 /** Throws a 401 for an unknown user, a 404 for an unknown club, and a 403 if the user does not manage the club. */
-export async function findManager (sql: Sql | TransactionSql, userId: string, clubId: string) {
+export async function findManager (sql: AnySql, userId: string, clubId: string) {
   const [manager] = await sql<{ isClub: boolean, isAdmin: boolean, manages: boolean, leads: boolean }[]>`
     SELECT
       clubs.id IS NOT NULL AS "isClub", users.role = 'ADMIN' AS "isAdmin", ${managesClub(sql)} AS manages,

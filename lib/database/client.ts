@@ -12,6 +12,9 @@ import { readDatabaseUrl } from '../config/database-url.ts'
 /** A pool of connections, and the tag that runs a statement on it. */
 export type Sql = postgres.Sql
 
+/** The tag of the pool or of a transaction. A fragment of SQL can be made with both, and used with both. */
+export type AnySql = Sql | postgres.TransactionSql
+
 /** An open database. */
 export interface Database {
   url: string

@@ -1,6 +1,6 @@
-import type { PendingQuery, Row, TransactionSql } from 'postgres'
+import type { PendingQuery, Row } from 'postgres'
 
-import type { Sql } from './client.ts'
+import type { AnySql, Sql } from './client.ts'
 
 // SQL columns and fragments that several resources share.
 
@@ -16,14 +16,14 @@ export const toColumns = (body: object, fields: readonly string[]) =>
     .map(field => [toColumn(field), body[field as keyof typeof body]]))
 
 /** The fields of an event within other objects. */
-export const eventSummary = (sql: Sql) => sql`
+export const eventSummary = (sql: AnySql) => sql`
   json_build_object('id', events.id, 'title', events.title, 'date', iso8601(events.date))
 `
 
 /** Number of characters of a text in a feed, so that formatting stays fast. The link leads to the full text. */
 const EXCERPT = 4000
 
-export const excerpt = (sql: Sql, text: PendingQuery<Row[]>) => sql`
+export const excerpt = (sql: AnySql, text: PendingQuery<Row[]>) => sql`
   CASE WHEN char_length(${text}) > ${EXCERPT} THEN left(${text}, ${EXCERPT}) || '…' ELSE ${text} END
 `
 
@@ -31,36 +31,36 @@ export const excerpt = (sql: Sql, text: PendingQuery<Row[]>) => sql`
  * The URL of a user's picture. If the user has uploaded it, the URL is below `picturesUrl`, so that avatars survive a
  * move to a different domain; null if the service does not know its own URL. A URL of the identity provider stays.
  */
-export const avatarOf = (sql: Sql | TransactionSql, picturesUrl: string | null) => sql`(
+export const avatarOf = (sql: AnySql, picturesUrl: string | null) => sql`(
   SELECT CASE WHEN pictures.id IS NULL THEN avatar ELSE ${picturesUrl}::text || pictures.id END
   FROM (SELECT) AS one LEFT JOIN pictures ON pictures.id = (picture_ids(avatar))[1]
 )`
 
 /** A user as they see themselves, with their club. */
-export const profileColumns = (sql: Sql, picturesUrl: string | null) => sql`
+export const profileColumns = (sql: AnySql, picturesUrl: string | null) => sql`
   users.id, first_name AS "firstName", last_name AS "lastName", email, ${avatarOf(sql, picturesUrl)} AS avatar, role,
   CASE WHEN clubs.id IS NOT NULL
     THEN json_build_object('id', clubs.id, 'name', clubs.name, 'imageUrl', clubs.image_url)
   END AS club
 `
 
-export const clubCard = (sql: Sql) => sql`
+export const clubCard = (sql: AnySql) => sql`
   json_build_object('name', clubs.name, 'imageUrl', clubs.image_url) AS club
 `
 
 /** An event with its club. Sort by `events.date`, a time with an index. The output column `date` is a text. */
-export const eventColumns = (sql: Sql) => sql`
+export const eventColumns = (sql: AnySql) => sql`
   events.id, title, events.description, events.image_url AS "imageUrl", iso8601(date) AS date, club_id AS "clubId",
   iso8601(events.created_at) AS "createdAt", ${clubCard(sql)}
 `
 
 /** A registration, from a table with the alias `registrations`. */
-export const registrationColumns = (sql: Sql) => sql`
+export const registrationColumns = (sql: AnySql) => sql`
   registrations.id, user_id AS "userId", event_id AS "eventId", iso8601(registered_at) AS "registeredAt"
 `
 
 /** The title of a registration's event, and the name of its user. */
-export const registrationDetails = (sql: Sql) => sql`
+export const registrationDetails = (sql: AnySql) => sql`
   json_build_object('title', title) AS event, json_build_object('firstName', first_name, 'lastName', last_name) AS user
 `
 
@@ -69,13 +69,13 @@ const WHITESPACE = '\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\
   '\u2028\u2029\u202f\u205f\u3000\ufeff'
 
 /** The first and the last name of a user, as they are stored. */
-export const untrimmedName = (sql: Sql | TransactionSql) => sql`concat(first_name, ' ', last_name)`
+export const untrimmedName = (sql: AnySql) => sql`concat(first_name, ' ', last_name)`
 
 /** The full name of a user, without spaces around it. */
-export const fullName = (sql: Sql) => sql`btrim(${untrimmedName(sql)}, ${WHITESPACE})`
+export const fullName = (sql: AnySql) => sql`btrim(${untrimmedName(sql)}, ${WHITESPACE})`
 
 /** An array of the user ids that are registered for an event. */
-export const registeredFor = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
+export const registeredFor = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
   ARRAY(SELECT user_id FROM event_registrations WHERE event_id = ${eventId})
 `
 
@@ -83,21 +83,21 @@ export const registeredFor = (sql: Sql, eventId: PendingQuery<Row[]>) => sql`
 // is numeric, the count of rows is bigint. The driver reads both as strings. In JSON both are numbers, so no cast is
 // needed.
 
-export const registrationCount = (sql: Sql) => sql`
+export const registrationCount = (sql: AnySql) => sql`
   (SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id)
 `
 
-export const likeCount = (sql: Sql) => sql`
+export const likeCount = (sql: AnySql) => sql`
   (SELECT coalesce(sum(count), 0) FROM mentor_like_counts WHERE mentor_id = mentors.id)
 `
 
 /** Number of rows of a table, for the pagination of its list. */
-export const rowCount = (sql: Sql, table: 'events' | 'testimonials') => sql`
+export const rowCount = (sql: AnySql, table: 'events' | 'testimonials') => sql`
   (SELECT coalesce(sum(count), 0) FROM row_counts WHERE relation = ${table})
 `
 
 /** The rows of a page. Pages begin with 1. PostgreSQL refuses NaN and negative numbers. */
-export const pageOf = (sql: Sql, page: number, limit: number) => sql`LIMIT ${limit} OFFSET ${(page - 1) * limit}`
+export const pageOf = (sql: AnySql, page: number, limit: number) => sql`LIMIT ${limit} OFFSET ${(page - 1) * limit}`
 
 /**
  * The `pagination` of a list. The query `counted` returns the total, which must be numeric like a sum: for a bigint

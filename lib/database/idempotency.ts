@@ -6,7 +6,7 @@ import type { TransactionSql } from 'postgres'
 
 import { HttpError } from '../http/errors.ts'
 import { Message, Named } from '../values/schemas.ts'
-import { expectOne, type Sql } from './client.ts'
+import { type AnySql, expectOne, type Sql } from './client.ts'
 
 // A request with an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header) creates once, however often it is sent.
 // Without a key, an app that repeats a message to 500 attendees after a timeout sends 1,000 emails. The transaction
@@ -93,7 +93,7 @@ export async function createOnce<Row extends { id: string }> (
  */
 export async function insertOnce<Row extends { id: string }> (
   sql: Sql, attempt: Attempt | undefined,
-  insert: (sql: Sql | TransactionSql) => Promise<Row>, read: (sql: TransactionSql, id: string) => Promise<Row[]>
+  insert: (sql: AnySql) => Promise<Row>, read: (sql: TransactionSql, id: string) => Promise<Row[]>
 ): Promise<Row> {
   if (!attempt) return insert(sql)
   return sql.begin(async transaction => expectOne(await createOnce(
@@ -106,7 +106,7 @@ export const arrayOf = (ids: string[]) => `{${ids.join()}}`
 
 /** Returns what is left of the rows that an earlier request has created; `undefined` for a new key. */
 export async function readCreated<Row> (
-  sql: Sql | TransactionSql, { userId, key, request }: Attempt, read: (ids: string[]) => Promise<Row[]>
+  sql: AnySql, { userId, key, request }: Attempt, read: (ids: string[]) => Promise<Row[]>
 ) {
   const [known] = await sql<{ isSame: boolean, ids: string[] }[]>`
     SELECT request = ${request} AS "isSame", to_jsonb(created_ids) AS ids FROM idempotency_keys

@@ -1,4 +1,6 @@
-import type { PendingQuery, Row, Sql } from 'postgres'
+import type { PendingQuery, Row } from 'postgres'
+
+import type { AnySql, Sql } from './client.ts'
 
 /** Maximum number of rows per batch. Between batches, slow clients do not hold a connection or a snapshot. */
 const BATCH_ROWS = 250
@@ -16,7 +18,7 @@ export interface KeysetPosition {
 const START: KeysetPosition = { time: 'infinity', id: '00000000-0000-0000-0000-000000000000' }
 
 /** SQL: an opaque cursor for the page after a row, which `parseCursor` in lib/values/formats.ts reads. */
-export const cursorAfter = (sql: Sql, time: PendingQuery<Row[]>, id: PendingQuery<Row[]>) => sql`
+export const cursorAfter = (sql: AnySql, time: PendingQuery<Row[]>, id: PendingQuery<Row[]>) => sql`
   translate(encode(convert_to(concat(iso8601(${time}), ' ', ${id}), 'UTF8'), 'base64'), ${'+/=\n'}, '-_')
 `
 

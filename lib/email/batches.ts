@@ -1,7 +1,7 @@
-import type { PendingQuery, Row, TransactionSql } from 'postgres'
+import type { PendingQuery, Row } from 'postgres'
 
 import { comes, placeInLine } from '../agenda/seats.ts'
-import type { Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { templates } from './templates.ts'
 import { dueEmails, enqueueEmails, isNextInTurn, turnOfBatch } from './emails.ts'
@@ -72,13 +72,13 @@ const PART = 600
  * email that is being sent may not contain the news of the batch, and its outcome is not known. Instances of a newer
  * version handle templates that this version does not know.
  */
-const dueBatches = (sql: Sql | TransactionSql) => sql`
+const dueBatches = (sql: AnySql) => sql`
   FROM email_batches
   WHERE due_at <= now() AND template IN ${sql(Object.keys(templates))} AND ${isNextInTurn(sql)}
 `
 
 /** The next users of a batch to write emails to. */
-const nextUsers = (sql: Sql | TransactionSql) => sql`unnest(user_ids[next:next + ${PART - 1}])`
+const nextUsers = (sql: AnySql) => sql`unnest(user_ids[next:next + ${PART - 1}])`
 
 /**
  * Writes the next emails of due batches: of one batch in each turn, then of the second ones, and so on, until there are
@@ -160,10 +160,10 @@ export function writeEmails (sql: Sql) {
 /** Number of events whose reminders are written at once. */
 const BATCH_EVENTS = 20
 
-const interval = (sql: Sql, hours: number) => sql`make_interval(hours => ${hours})`
+const interval = (sql: AnySql, hours: number) => sql`make_interval(hours => ${hours})`
 
 /** Events that begin within this number of hours and whose reminders have not been written; empty for 0. */
-const dueReminders = (sql: Sql, hours: number) => sql`
+const dueReminders = (sql: AnySql, hours: number) => sql`
   FROM events
   WHERE date > now() AND date <= now() + ${interval(sql, hours)}
     AND NOT EXISTS (SELECT FROM event_reminders WHERE event_id = events.id)

@@ -1,7 +1,7 @@
-import type { PendingQuery, Row, TransactionSql } from 'postgres'
+import type { PendingQuery, Row } from 'postgres'
 
 import { isOrganizer } from '../clubs/members.ts'
-import type { Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import { NEWS, REQUESTS } from './batches.ts'
 import { isNotified } from './notifications.ts'
 import type { Outbox } from './outbox.ts'
@@ -26,7 +26,7 @@ export const enqueueNews = (
 
 /** SQL statement that enqueues an email to a member, or to somebody who was refused, about a decision of a user. */
 export const enqueueDecision = (
-  sql: Sql | TransactionSql, outbox: Pick<Outbox, 'enqueue'>,
+  sql: AnySql, outbox: Pick<Outbox, 'enqueue'>,
   { userId, clubId, kind }: { userId: string, clubId: string, kind: Decision['kind'] }, actorId: string
 ) => outbox.enqueue('club-decision', sql`
   SELECT
@@ -45,7 +45,7 @@ export const enqueueDecision = (
  * all of them may leave or turn it off, so admins are recipients as well: the template decides who needs it.
  */
 export const enqueueRequests = (
-  sql: Sql | TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'>, clubId: string, cause: string | null,
+  sql: AnySql, outbox: Pick<Outbox, 'enqueueBatch'>, clubId: string, cause: string | null,
   isMeant = sql`true`
 ) => outbox.enqueueBatch('club-request', sql`
   SELECT
@@ -56,7 +56,7 @@ export const enqueueRequests = (
 
 /** The same after an office has ended, if no organizer who is left gets emails about requests. */
 export const enqueueLeftRequests = (
-  sql: Sql | TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'>, clubId: string, cause: string | null
+  sql: AnySql, outbox: Pick<Outbox, 'enqueueBatch'>, clubId: string, cause: string | null
 ) => enqueueRequests(sql, outbox, clubId, cause, sql`
   EXISTS (SELECT FROM club_members WHERE club_id = clubs.id AND state = 'requested')
   AND NOT EXISTS (

@@ -1,6 +1,6 @@
-import type { PendingQuery, Row, TransactionSql } from 'postgres'
+import type { PendingQuery, Row } from 'postgres'
 
-import type { Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
 import type { ClaimedEmail, Recipient } from './message.ts'
 import { isNotification, isNotified } from './notifications.ts'
@@ -74,12 +74,12 @@ export const enqueueEmails = (
 `
 
 /** SQL query for `enqueueEmails`: an email without data to each of these users, a query with the column `id`. */
-export const emailTo = (sql: Sql, users: PendingQuery<Row[]>) => sql`
+export const emailTo = (sql: AnySql, users: PendingQuery<Row[]>) => sql`
   SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM (${users}) AS addressed
 `
 
 /** Emails that are due. Instances of a newer version handle templates that this version does not know. */
-export const dueEmails = (sql: Sql | TransactionSql) => sql`
+export const dueEmails = (sql: AnySql) => sql`
   status = 'pending' AND due_at <= now() AND template IN ${sql(Object.keys(templates))}
 `
 
@@ -87,13 +87,13 @@ export const dueEmails = (sql: Sql | TransactionSql) => sql`
  * SQL: whose turn an email is. The accounts and networks that cause emails take turns. So do templates, so that a seat
  * does not wait behind a message of the same person. The column `network` contains the cause, see `enqueueEmails`.
  */
-const turnOfEmail = (sql: Sql | TransactionSql) => sql`template, coalesce(network, '')`
+const turnOfEmail = (sql: AnySql) => sql`template, coalesce(network, '')`
 
 /** SQL: whose turn the emails of a batch are. */
-export const turnOfBatch = (sql: Sql | TransactionSql) => sql`template, coalesce(caused_by, '')`
+export const turnOfBatch = (sql: AnySql) => sql`template, coalesce(caused_by, '')`
 
 /** SQL condition: whether no emails of the turn of a batch wait or are being sent. */
-export const isNextInTurn = (sql: Sql | TransactionSql) => sql`
+export const isNextInTurn = (sql: AnySql) => sql`
   (${turnOfBatch(sql)}) NOT IN (
     SELECT ${turnOfEmail(sql)} FROM emails
     WHERE status = 'pending' AND bulk
@@ -105,7 +105,7 @@ export const isNextInTurn = (sql: Sql | TransactionSql) => sql`
 const CLAIMING = 5_904_417_233
 
 /** SQL: the id of the event or the club that an email is about, or null. */
-const subjectOf = (sql: Sql | TransactionSql) => sql`coalesce(data #>> '{event,id}', data ->> 'event', data ->> 'club')`
+const subjectOf = (sql: AnySql) => sql`coalesce(data #>> '{event,id}', data ->> 'event', data ->> 'club')`
 
 /**
  * Claims the oldest email of every turn, then the second ones, and so on. Without turns, the email of a person would be
@@ -114,7 +114,7 @@ const subjectOf = (sql: Sql | TransactionSql) => sql`coalesce(data #>> '{event,i
  * email decides what is news in the next one. So senders claim one after the other, because a sender does not see which
  * emails another sender has claimed and not committed.
  */
-export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
+export async function claimEmails (sql: AnySql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
   await sql`SELECT pg_advisory_xact_lock(${CLAIMING})`
   // Updating an email twice in a transaction also locks its user, even if the user stays the same. An erasure locks the
   // user first and the emails then, so both would wait for each other. To prevent that, this locks the user first.
@@ -154,7 +154,7 @@ export async function claimEmails (sql: Sql | TransactionSql, { account, bulk }:
 }
 
 /** Records outcomes once. Ignores emails that another sender has sent in the meantime. */
-export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outcome[]) {
+export async function recordOutcomes (sql: AnySql, outcomes: Outcome[]) {
   await sql`
     WITH outcomes AS (
       SELECT *
@@ -188,7 +188,7 @@ export async function recordOutcomes (sql: Sql | TransactionSql, outcomes: Outco
 }
 
 /** Deletes some emails that were settled long ago. */
-export async function deleteOldEmails (sql: Sql | TransactionSql) {
+export async function deleteOldEmails (sql: AnySql) {
   // The limit is a constant, because PostgreSQL would plan a table scan for a parameter.
   await sql`
     DELETE FROM emails WHERE id IN (

@@ -1,9 +1,9 @@
-import type { PendingQuery, Row, TransactionSql } from 'postgres'
+import type { PendingQuery, Row } from 'postgres'
 
 import { calendarColumns, withDetails } from '../agenda/details.ts'
 import { type CalendarEvent, type CalendarMethod, writeInvitation } from '../agenda/icalendar.ts'
 import { isTentative, placeInLine, type Seat, type SeatState, withSeat } from '../agenda/seats.ts'
-import type { Sql } from '../database/client.ts'
+import type { AnySql } from '../database/client.ts'
 import { type ClaimedEmail, type Content, type Context, linkTo, type Paragraph, sentence } from './message.ts'
 
 /** An event that an email is about. */
@@ -52,7 +52,7 @@ export const announcedOf = (event: EmailedEvent): KnownEvent => {
  * being sent, and those whose sender was killed, because they may not have arrived.
  */
 export const lastAnnounced = (
-  sql: Sql | TransactionSql, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>, but: string | null = null
+  sql: AnySql, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>, but: string | null = null
 ) => sql`
   SELECT data -> 'announced' AS announced FROM emails
   WHERE user_id = ${userId} AND template IN ('registration', 'seat', 'draw', 'event-changed', 'event-reminder')

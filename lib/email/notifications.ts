@@ -1,9 +1,9 @@
-import type { PendingQuery, Row, TransactionSql } from 'postgres'
+import type { PendingQuery, Row } from 'postgres'
 
 import { comes } from '../agenda/seats.ts'
 import { hashSecretToken } from '../auth/secret-tokens.ts'
 import type { Config } from '../config/config.ts'
-import type { Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import { toColumn } from '../database/columns.ts'
 import { isUuid } from '../values/formats.ts'
 import { linkToken } from './link-tokens.ts'
@@ -37,14 +37,14 @@ export const isNotification = (template: string): template is NotificationTempla
 export const columnOf = (template: NotificationTemplate) => toColumn(SWITCH_OF[template])
 
 /** SQL: the email preferences in the current row of `notifications` as JSON. Without a row, all are on. */
-export const preferences = (sql: Sql) => {
+export const preferences = (sql: AnySql) => {
   const pairs = [...new Set(Object.values(SWITCH_OF))]
     .map(name => sql`${name}::text, coalesce(${sql(toColumn(name))}, true)`)
   return sql`json_build_object(${pairs.reduce((all, one) => sql`${all}, ${one}`)})`
 }
 
 /** SQL condition: whether the current row of `users` gets emails of this template. */
-export const isNotified = (sql: Sql | TransactionSql, template: NotificationTemplate) => sql`
+export const isNotified = (sql: AnySql, template: NotificationTemplate) => sql`
   users.email_verified_at IS NOT NULL AND NOT EXISTS (
     SELECT FROM notifications WHERE notifications.user_id = users.id AND NOT ${sql(columnOf(template))}
   )
@@ -52,7 +52,7 @@ export const isNotified = (sql: Sql | TransactionSql, template: NotificationTemp
 
 /** SQL: how many of the attendees of an event get emails of this template, as JSON, see `Reach`. */
 export const reachOf = (
-  sql: Sql | TransactionSql, template: NotificationTemplate, eventId: PendingQuery<Row[]>
+  sql: AnySql, template: NotificationTemplate, eventId: PendingQuery<Row[]>
 ) => sql`(
   SELECT json_build_object('reached', count(*) FILTER (WHERE wants), 'notReached', count(*) FILTER (WHERE NOT wants))
   FROM (

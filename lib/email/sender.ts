@@ -164,12 +164,12 @@ export class Sender {
   async #exchange (limits: ClaimLimits) {
     const outcomes = [...this.#outcomes]
     if (outcomes.length + limits.account + limits.bulk === 0) return
-    const { claimed } = await retryConflict(() => this.#sql.begin(async sql => {
+    const { claimed } = await retryConflict(() => this.#sql.begin(async transaction => {
       if (outcomes.length > 0) {
-        await recordOutcomes(sql, outcomes)
-        await deleteOldEmails(sql)
+        await recordOutcomes(transaction, outcomes)
+        await deleteOldEmails(transaction)
       }
-      return { claimed: limits.account + limits.bulk > 0 ? await claimEmails(sql, limits) : [] }
+      return { claimed: limits.account + limits.bulk > 0 ? await claimEmails(transaction, limits) : [] }
     }))
     this.#outcomes.splice(0, outcomes.length)
     this.#waiting = claimed

@@ -1,7 +1,5 @@
-import type { TransactionSql } from 'postgres'
-
 import type { Config } from '../config/config.ts'
-import { expectOne, type Sql } from '../database/client.ts'
+import { type AnySql, expectOne, type Sql } from '../database/client.ts'
 import { type Attempt, createOnce, readCreated } from '../database/idempotency.ts'
 import type { Client, FairQueue } from '../http/fair-queue.ts'
 import { HttpError } from '../http/errors.ts'
@@ -85,14 +83,14 @@ function insertPicture (
   }, ids => findPicture(transaction, ids))))
 }
 
-const columns = (sql: Sql | TransactionSql) => sql`id, width, height, iso8601(created_at) AS "createdAt"`
+const columns = (sql: AnySql) => sql`id, width, height, iso8601(created_at) AS "createdAt"`
 
-const findPicture = (sql: Sql | TransactionSql, [id]: string[]) => sql<StoredPicture[]>`
+const findPicture = (sql: AnySql, [id]: string[]) => sql<StoredPicture[]>`
   SELECT ${columns(sql)} FROM pictures WHERE id = ${id!}
 `
 
 /** Rejects with 401 for an unknown user, and 409 if the quota has no room for another picture of so many bytes. */
-async function assertRoom (sql: Sql | TransactionSql, userId: string, quota: Quota, bytes: number) {
+async function assertRoom (sql: AnySql, userId: string, quota: Quota, bytes: number) {
   const [used] = await sql<Quota[]>`
     SELECT
       count(pictures.id)::float8, coalesce(sum(octet_length(large) + octet_length(small)), 0)::float8 AS bytes

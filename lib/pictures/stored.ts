@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import type { Config } from '../config/config.ts'
 import type { TransactionSql } from 'postgres'
 
-import type { Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/client.ts'
 import { untrimmedName } from '../database/columns.ts'
 import { HttpError } from '../http/errors.ts'
 import { serviceUrl } from '../http/service-url.ts'
@@ -27,14 +27,14 @@ const MAX_USES = 20
 const NAME_LENGTH = 200
 
 /** SQL expression: the pictures that a post uses. See migrations/20261126002000000_pictures-of-posts.sql. */
-const keysOfPost = (sql: Sql | TransactionSql) => sql`
+const keysOfPost = (sql: AnySql) => sql`
   picture_keys(
     picture_ids(coalesce(image_url, '') || ' ' || content), CASE WHEN status <> 'PUBLISHED' THEN author_id END
   )
 `
 
 /** SQL expression: the keys by which posts use `pictures.id`: published posts, and drafts of its owner. */
-const keysOfPicture = (sql: Sql | TransactionSql) => sql`
+const keysOfPicture = (sql: AnySql) => sql`
   ARRAY[pictures.id::text, pictures.id || ' ' || pictures.user_id]
 `
 
@@ -42,7 +42,7 @@ const keysOfPicture = (sql: Sql | TransactionSql) => sql`
  * SQL query: the rows that use `pictures.id`, with kind, id and name, whether they belong to its owner, and whether
  * they are published posts. Drafts of other users do not count.
  */
-const pictureUses = (sql: Sql | TransactionSql) => sql`
+const pictureUses = (sql: AnySql) => sql`
   SELECT
     'avatar' AS kind, users.id, ${untrimmedName(sql)} AS name,
     users.id = pictures.user_id AS is_own, false AS is_published
@@ -63,7 +63,7 @@ const pictureUses = (sql: Sql | TransactionSql) => sql`
 `
 
 /** SQL expression: at most MAX_USES uses of `pictures.id` as a JSON array. */
-export const usesOfPicture = (sql: Sql | TransactionSql) => sql`
+export const usesOfPicture = (sql: AnySql) => sql`
   (
     SELECT coalesce(json_agg(json_build_object('kind', kind, 'id', id, 'name', name) ORDER BY kind, id), '[]')
     FROM (
@@ -88,7 +88,7 @@ export async function countPictures (sql: Sql) {
 }
 
 /** SQL condition: a picture has been unused for a day. */
-const isLongUnused = (sql: Sql) => sql`unused_since < now() - interval '1 day' AND NOT EXISTS (${pictureUses(sql)})`
+const isLongUnused = (sql: AnySql) => sql`unused_since < now() - interval '1 day' AND NOT EXISTS (${pictureUses(sql)})`
 
 /** Counts the pictures that `deleteUnusedPictures` would delete. */
 export async function countUnusedPictures (sql: Sql) {

@@ -8,7 +8,7 @@ import {
 import { commitmentOf, hasParticipants, newSeed, removeDraw, setDraw } from '../../lib/agenda/draws.ts'
 import { comes, lockLines, seatsOf } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import type { Sql } from '../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../lib/database/client.ts'
 import { fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
 import { arrayOf, type Attempt, createOnce } from '../../lib/database/idempotency.ts'
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
@@ -127,7 +127,7 @@ export async function refuseDraw (sql: Sql, id: string): Promise<never> {
 }
 
 /** SQL query: an event with all details as JSON in the column `event`, if the user may manage it. */
-const managedEvent = (sql: Sql, user: User, id: string) => sql`
+const managedEvent = (sql: AnySql, user: User, id: string) => sql`
   SELECT row_to_json(event) AS event FROM (
     SELECT ${agendaColumns(sql)}, online_url AS "onlineUrl"
     FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} ${withCounts(sql)}
@@ -192,7 +192,7 @@ export function insertEvent (
       await transaction`${enqueueNews(sql, outbox, sql`SELECT * FROM events WHERE id = ${row.id}`, user.id)}`
       return [row]
     }, ([id]) => transaction<{ id: string }[]>`SELECT id FROM events WHERE id = ${id!}`)
-    return { event: await readManaged(sql, transaction, user, created!.id), isDrawSet: isNew && drawAt !== null }
+    return { event: await readManaged(transaction, user, created!.id), isDrawSet: isNew && drawAt !== null }
   })
 }
 
@@ -277,7 +277,7 @@ export function changeEvent (
     `
     await tellSeats(transaction, outbox, lines, user.id)
     await tellMissed(transaction, outbox, lines, user.id)
-    return { event: await readManaged(sql, transaction, user, id), isDrawSet: drawAt !== undefined }
+    return { event: await readManaged(transaction, user, id), isDrawSet: drawAt !== undefined }
   })
 }
 
@@ -306,8 +306,8 @@ async function findDrawChange (
 }
 
 /** Returns an event. Throws an HttpError if it is unknown or the user may not manage it. */
-async function readManaged (sql: Sql, transaction: TransactionSql, user: User, id: string) {
-  const [row] = await transaction<{ event: ManagedEvent }[]>`${managedEvent(sql, user, id)}`
+async function readManaged (transaction: TransactionSql, user: User, id: string) {
+  const [row] = await transaction<{ event: ManagedEvent }[]>`${managedEvent(transaction, user, id)}`
   // The user of a repeated request may have left the club.
   if (!row) throw new HttpError(403, EVENT_NOT_ALLOWED)
   return row.event

@@ -2,7 +2,7 @@ import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { expectOne, type Sql } from '../../lib/database/client.ts'
+import { type AnySql, expectOne, type Sql } from '../../lib/database/client.ts'
 import { avatarOf } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce, insertOnce } from '../../lib/database/idempotency.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
@@ -17,16 +17,16 @@ type NewBlog = Static<typeof create.body> & { authorId: string }
 /** Number of posts that are read at once: up to 8 MB. Reading 50 at once is a fifth faster, but takes up to 50 MB. */
 const BATCH_ROWS = 8
 
-const columns = (sql: Sql | TransactionSql) => sql`
+const columns = (sql: AnySql) => sql`
   blogs.id, title, content, image_url AS "imageUrl", status, author_id AS "authorId",
   iso8601(blogs.created_at) AS "createdAt", iso8601(blogs.updated_at) AS "updatedAt"
 `
 
-const authorColumn = (sql: Sql | TransactionSql, picturesUrl: string | null) => sql`
+const authorColumn = (sql: AnySql, picturesUrl: string | null) => sql`
   json_build_object('firstName', first_name, 'lastName', last_name, 'avatar', ${avatarOf(sql, picturesUrl)}) AS author
 `
 
-const authorNameColumn = (sql: Sql) => sql`
+const authorNameColumn = (sql: AnySql) => sql`
   json_build_object('firstName', first_name, 'lastName', last_name) AS author
 `
 
@@ -62,7 +62,7 @@ export async function findBlog (sql: Sql, picturesUrl: string | null, id: string
   return blog
 }
 
-const findBlogs = (sql: Sql | TransactionSql, picturesUrl: string | null, id: string) => sql<BlogWithAuthor[]>`
+const findBlogs = (sql: AnySql, picturesUrl: string | null, id: string) => sql<BlogWithAuthor[]>`
   SELECT ${columns(sql)}, ${authorColumn(sql, picturesUrl)}
   FROM blogs JOIN users ON users.id = author_id
   WHERE blogs.id = ${id}
@@ -112,7 +112,7 @@ export function insertDraft (
 }
 
 async function insertNewBlog (
-  sql: Sql | TransactionSql, picturesUrl: string | null, { title, content, imageUrl, status, authorId }: NewBlog
+  sql: AnySql, picturesUrl: string | null, { title, content, imageUrl, status, authorId }: NewBlog
 ) {
   return expectOne(await sql<BlogWithAuthor[]>`
     WITH created AS (
@@ -180,7 +180,7 @@ export async function setBlogStatus (
  * email refers to, is locked first, in the same order as in an erasure, to prevent deadlocks. The count makes
  * PostgreSQL lock the author first.
  */
-const lockBlog = (sql: Sql, id: string) => sql`
+const lockBlog = (sql: AnySql, id: string) => sql`
   WITH author AS (
     SELECT FROM users WHERE id = (SELECT author_id FROM blogs WHERE id = ${id}) FOR KEY SHARE
   )

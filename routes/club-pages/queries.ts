@@ -9,7 +9,7 @@ import {
   endOffice, findManager, findMembership, lockOffices, type Membership, type Office, withdrawOffer,
   withoutOffer,
 } from '../../lib/clubs/offices.ts'
-import type { Sql } from '../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../lib/database/client.ts'
 import { avatarOf, fullName, toColumns } from '../../lib/database/columns.ts'
 import { enqueueDecision, enqueueLeftRequests } from '../../lib/email/clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
@@ -23,7 +23,7 @@ import {
 
 type ClubPage = Static<typeof get.response[200]>['club']
 
-const columns = (sql: Sql) => sql`
+const columns = (sql: AnySql) => sql`
   clubs.id, clubs.name, clubs.description, clubs.image_url AS "imageUrl", ${joiningOf(sql)} AS joining,
   ${memberCount(sql)} AS "memberCount"
 `
@@ -34,7 +34,7 @@ export const clubPagesQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
 })
 
 /** SQL query: a club with its organizers as JSON in the column `club`, the head first. */
-const clubPage = (sql: Sql, id: string, picturesUrl: string | null) => sql`
+const clubPage = (sql: AnySql, id: string, picturesUrl: string | null) => sql`
   SELECT row_to_json(page) AS club FROM (
     SELECT ${columns(sql)}, (
       SELECT coalesce(json_agg(json_build_object(

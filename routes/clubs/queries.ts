@@ -1,8 +1,6 @@
 import type { Static } from '@sinclair/typebox'
-import type { TransactionSql } from 'postgres'
-
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import type { Sql } from '../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../lib/database/client.ts'
 import { eventSummary } from '../../lib/database/columns.ts'
 import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
 import { HttpError } from '../../lib/http/errors.ts'
@@ -10,7 +8,7 @@ import type { create, list } from './schemas.ts'
 
 type NewClub = Static<typeof create.response[201]>['club']
 
-const columns = (sql: Sql | TransactionSql) => sql`
+const columns = (sql: AnySql) => sql`
   clubs.id, name, description, image_url AS "imageUrl", club_head_id AS "clubHeadId"
 `
 
@@ -21,7 +19,7 @@ const JSON_BYTES = 6
  * SQL condition: the titles of all events need at most so many bytes of JSON. Reads the titles only if their lengths
  * leave a doubt.
  */
-const titlesFit = (sql: Sql, bytes: number) => sql`
+const titlesFit = (sql: AnySql, bytes: number) => sql`
   CASE
     WHEN (SELECT coalesce(sum(octet_length(title)), 0) <= ${Math.floor(bytes / JSON_BYTES)} FROM events) THEN true
     WHEN (SELECT sum(octet_length(title)) > ${bytes} FROM events) THEN false
@@ -58,7 +56,7 @@ export const clubsQuery = (sql: Sql, maxBytes: number): CachedQuery<Body<typeof 
 })
 
 /** The members before the insert. */
-const noMembers = (sql: Sql | TransactionSql) => sql`'[]'::json AS members`
+const noMembers = (sql: AnySql) => sql`'[]'::json AS members`
 
 /**
  * Adds a club, and makes the user with this email address its head and a member. Adds only one if requests have the
@@ -77,7 +75,7 @@ export async function insertClub (sql: Sql, fields: Record<string, unknown>, att
 
 /** The user is locked first, so that a parallel erasure cannot leave a club with an unknown head. */
 async function insertNewClub (
-  sql: Sql | TransactionSql, { name, description, imageUrl, clubHeadEmail }: Record<string, unknown>
+  sql: AnySql, { name, description, imageUrl, clubHeadEmail }: Record<string, unknown>
 ) {
   // An image that is not a string must fail, but its column accepts null. Therefore, the name becomes null, which
   // fails.

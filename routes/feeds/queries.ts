@@ -2,7 +2,7 @@ import { calendarColumns, inLineSince, withAnswers, withDetails } from '../../li
 import type { CalendarEvent } from '../../lib/agenda/icalendar.ts'
 import { isTentative, withSeat } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
-import type { Sql } from '../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../lib/database/client.ts'
 import { excerpt, untrimmedName } from '../../lib/database/columns.ts'
 import { atom, type FeedBlog } from './atom.ts'
 import { icalendar } from './icalendar.ts'
@@ -15,7 +15,7 @@ type Feed = CachedQuery<{ updated: string | null, blogs: FeedBlog[] }>
 const NEWEST = 50
 
 /** First date in calendars. Common calendar apps do not show earlier dates. */
-const sinceLongAgo = (sql: Sql) => sql`date >= '1900-01-01 00:00:00+00'`
+const sinceLongAgo = (sql: AnySql) => sql`date >= '1900-01-01 00:00:00+00'`
 
 /** All events. `link` is the app's page of events, and the page of each event is below it. */
 export const eventsCalendarQuery = (sql: Sql, link: string | undefined): Calendar => ({
@@ -51,7 +51,7 @@ export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: st
  * SQL: when an event, or the seat of a registration, last changed. When a person got a seat is not stored. A second
  * later than while the person waited is enough: an app updates an entry whose time is later.
  */
-const entryUpdatedAt = (sql: Sql) => sql`
+const entryUpdatedAt = (sql: AnySql) => sql`
   greatest(events.updated_at, ${inLineSince(sql)})
     + CASE WHEN seat ->> 'state' = 'seated' THEN interval '1 second' ELSE interval '0' END
 `

@@ -1,12 +1,10 @@
 import type { Static } from '@sinclair/typebox'
-import type { TransactionSql } from 'postgres'
-
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import type { Role } from '../../lib/values/roles.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import type { Sql } from '../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../lib/database/client.ts'
 import { profileColumns } from '../../lib/database/columns.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
@@ -131,7 +129,7 @@ export const accountQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof 
 })
 
 /** Returns the current role of the signed-in user. Throws a 401 for a deleted account. */
-export async function findOwnRole (sql: Sql | TransactionSql, id: string) {
+export async function findOwnRole (sql: AnySql, id: string) {
   const [user] = await sql<{ role: Role }[]>`SELECT role FROM users WHERE id = ${id}`
   if (!user) throw new HttpError(401, 'Unauthorized')
   return user.role

@@ -1,8 +1,6 @@
 import type { Static } from '@sinclair/typebox'
-import type { TransactionSql } from 'postgres'
-
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { expectOne, type Sql } from '../../lib/database/client.ts'
+import { type AnySql, expectOne, type Sql } from '../../lib/database/client.ts'
 import { clubCard, likeCount } from '../../lib/database/columns.ts'
 import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
 import type { create, list, listLiked, update } from './schemas.ts'
@@ -10,12 +8,12 @@ import type { create, list, listLiked, update } from './schemas.ts'
 type Mentor = Static<typeof create.response[201]>['mentor']
 type NewMentor = Static<typeof create.body> & { imageUrl: string }
 
-const columns = (sql: Sql | TransactionSql) => sql`
+const columns = (sql: AnySql) => sql`
   mentors.id, mentors.name, expertise, mentors.image_url AS "imageUrl", network_url AS "networkUrl",
   club_id AS "clubId"
 `
 
-const clubNameColumn = (sql: Sql | TransactionSql) => sql`
+const clubNameColumn = (sql: AnySql) => sql`
   json_build_object('name', clubs.name) AS club
 `
 
@@ -89,7 +87,7 @@ export const insertMentor = (sql: Sql, mentor: NewMentor, attempt: Attempt | und
   `)
 
 async function insertNewMentor (
-  sql: Sql | TransactionSql, { name, expertise, imageUrl, networkUrl, clubId }: NewMentor
+  sql: AnySql, { name, expertise, imageUrl, networkUrl, clubId }: NewMentor
 ) {
   return expectOne(await sql<Mentor[]>`
     WITH created AS (

@@ -1,8 +1,6 @@
 import type { Static } from '@sinclair/typebox'
-import type { TransactionSql } from 'postgres'
-
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { expectOne, type Sql } from '../../lib/database/client.ts'
+import { type AnySql, expectOne, type Sql } from '../../lib/database/client.ts'
 import { pageOf, rowCount } from '../../lib/database/columns.ts'
 import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
 import type { create, list, update } from './schemas.ts'
@@ -10,7 +8,7 @@ import type { create, list, update } from './schemas.ts'
 type Testimonial = Static<typeof create.response[201]>['testimonial']
 type NewTestimonial = Static<typeof create.body>
 
-const columns = (sql: Sql | TransactionSql) => sql`
+const columns = (sql: AnySql) => sql`
   id, name, image_url AS "imageUrl", batch_year AS "batchYear", content, iso8601(created_at) AS "createdAt"
 `
 
@@ -33,7 +31,7 @@ export const insertTestimonial = (sql: Sql, testimonial: NewTestimonial, attempt
   `)
 
 async function insertNewTestimonial (
-  sql: Sql | TransactionSql, { name, content, batchYear, imageUrl }: NewTestimonial
+  sql: AnySql, { name, content, batchYear, imageUrl }: NewTestimonial
 ) {
   return expectOne(await sql<Testimonial[]>`
     INSERT INTO testimonials (name, content, batch_year, image_url)

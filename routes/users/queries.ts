@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import type { Role } from '../../lib/values/roles.ts'
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { expectOne, type Sql } from '../../lib/database/client.ts'
+import { type AnySql, expectOne, type Sql } from '../../lib/database/client.ts'
 import { avatarOf, registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
 import { releaseMessages } from '../../lib/email/messages.ts'
 import { emailTo } from '../../lib/email/emails.ts'
@@ -13,11 +13,11 @@ import type { analytics, assignClub, changeRole, list, update } from './schemas.
 type FullUser = Static<typeof assignClub.response[200]>['user']
 type UserWithRole = Static<typeof changeRole.response[200]>['user']
 
-const clubColumn = (sql: Sql) => sql`
+const clubColumn = (sql: AnySql) => sql`
   CASE WHEN clubs.id IS NOT NULL THEN json_build_object('name', clubs.name) END AS club
 `
 
-const allColumns = (sql: Sql, picturesUrl: string | null) => sql`
+const allColumns = (sql: AnySql, picturesUrl: string | null) => sql`
   users.id, email, password, idp_id AS "idpId", ${avatarOf(sql, picturesUrl)} AS avatar, first_name AS "firstName",
   last_name AS "lastName", role, club_id AS "clubId", iso8601(created_at) AS "createdAt",
   iso8601(updated_at) AS "updatedAt", ${clubColumn(sql)}
@@ -44,7 +44,7 @@ export const usersQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
 })
 
 /** SQL condition: excludes the placeholder author of erased users' posts. */
-const isPerson = (sql: Sql) => sql`email <> ${FORMER_MEMBER.email}`
+const isPerson = (sql: AnySql) => sql`email <> ${FORMER_MEMBER.email}`
 
 export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> => ({
   fields: sql`
@@ -123,17 +123,17 @@ export async function setUserClub (sql: Sql, picturesUrl: string | null, id: str
  * the liked mentors before the likes, in the same order as the deletion of a mentor, to prevent deadlocks.
  */
 export function deleteUser (sql: Sql, id: string) {
-  return sql.begin(async sql => {
+  return sql.begin(async transaction => {
     // Waits for running likes, so that the next statement sees them, and blocks new likes.
-    await sql`SELECT FROM users WHERE id = ${id} FOR UPDATE`
-    await sql`
+    await transaction`SELECT FROM users WHERE id = ${id} FOR UPDATE`
+    await transaction`
       SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
       ORDER BY id FOR KEY SHARE
     `
     // The lock order of a sender.
-    await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
-    await releaseMessages(sql, id)
-    const { count } = await sql`DELETE FROM users WHERE id = ${id}`
+    await transaction`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
+    await releaseMessages(transaction, id)
+    const { count } = await transaction`DELETE FROM users WHERE id = ${id}`
     return count > 0
   })
 }

@@ -6,7 +6,7 @@ import { joiningOf, MOST_CLUBS, offerColumns, officeOf } from '../../../lib/club
 import {
   endOffice, findMembership, giveOffice, lockOffices, withdrawOffer,
 } from '../../../lib/clubs/offices.ts'
-import type { Sql } from '../../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../../lib/database/client.ts'
 import { enqueueDecision, enqueueLeftRequests, enqueueRequests } from '../../../lib/email/clubs.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
@@ -18,7 +18,7 @@ import {
 type OwnMembership = Static<typeof join.response[200]>['club']
 
 /** SQL query: the memberships of a user, before a WHERE clause continues. */
-const membershipsOf = (sql: Sql, userId: string, time: PendingQuery<Row[]>) => sql`
+const membershipsOf = (sql: AnySql, userId: string, time: PendingQuery<Row[]>) => sql`
   SELECT
     clubs.id AS "clubId", clubs.name, clubs.image_url AS "imageUrl", state, ${officeOf(sql)} AS office,
     ${offerColumns(sql, time)}, iso8601(changed_at) AS since, CASE state WHEN 'refused' THEN reason END AS reason, news,
@@ -38,9 +38,9 @@ export const ownClubsQuery = (sql: Sql, userId: string, time: string): CachedQue
   fields: sql`SELECT FROM users WHERE id = ${userId}`,
 })
 
-async function readMembership (sql: Sql, transaction: TransactionSql, userId: string, clubId: string) {
+async function readMembership (transaction: TransactionSql, userId: string, clubId: string) {
   const [membership] = await transaction<[OwnMembership]>`
-    ${membershipsOf(sql, userId, sql`now()`)} AND clubs.id = ${clubId}
+    ${membershipsOf(transaction, userId, transaction`now()`)} AND clubs.id = ${clubId}
   `
   return membership
 }
@@ -100,7 +100,7 @@ export function joinClub (
     if (news !== undefined) {
       await transaction`UPDATE club_members SET news = ${news} WHERE user_id = ${userId} AND club_id = ${clubId}`
     }
-    const club = await readMembership(sql, transaction, userId, clubId)
+    const club = await readMembership(transaction, userId, clubId)
     const isNew = club.state !== state
     if (isNew && club.state === 'requested') {
       await transaction`${enqueueRequests(transaction, outbox, clubId, userId)}`
@@ -170,7 +170,7 @@ export function answerOffer (
       await transaction`${enqueueDecision(transaction, outbox, decision, userId)}`
     }
     const role = await findOwnRole(transaction, userId)
-    const club = await readMembership(sql, transaction, userId, clubId)
+    const club = await readMembership(transaction, userId, clubId)
     return { club, role, isNewRole: role !== former, replacedId }
   })
 }

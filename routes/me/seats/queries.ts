@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { agendaColumns, knownEvent, runsUntil, withCounts, withDetails } from '../../../lib/agenda/details.ts'
 import { comes, isTentative, lockLines, placeInLine, withSeat } from '../../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
-import type { Sql } from '../../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../../lib/database/client.ts'
 import { lastAnnounced } from '../../../lib/email/events.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { tellSeats } from '../../../lib/email/seats.ts'
@@ -11,7 +11,7 @@ import { HttpError } from '../../../lib/http/errors.ts'
 import { EVENT_OVER, type list, type set } from './schemas.ts'
 
 /** SQL query: the seats of a user, before a WHERE clause continues. */
-const seatsOfUser = (sql: Sql, userId: string) => sql`
+const seatsOfUser = (sql: AnySql, userId: string) => sql`
   SELECT
     registrations.id AS "registrationId", iso8601(registered_at) AS "registeredAt",
     seat ->> 'state' AS state, (seat ->> 'position')::integer AS position,
