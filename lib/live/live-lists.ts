@@ -188,7 +188,10 @@ export class LiveLists {
     }
   }
 
-  /** Reads a list when its networks begin to pay, and ends when they have paid for its bytes. */
+  /**
+   * Reads a list when its networks begin to pay, and ends when they have paid for its bytes. Rejects if all clients of
+   * the list leave before that, because the queue refuses work that nobody wants.
+   */
   async #readAndPay (list: LiveList, read: (clients: Client[]) => Promise<void>) {
     const clients = () => [...list.listeners.values()]
     const owed = () => (READ_BYTES + list.length) / READ_RATE * 1000 - paid
@@ -196,7 +199,7 @@ export class LiveLists {
     let paid = 0
     list.isReading = true
     try {
-      for (; owed() > 0 && clients().length > 0; paid += SLICE_MS) {
+      for (; owed() > 0; paid += SLICE_MS) {
         await this.#options.queue.runShared(clients(), () => {
           reading ??= read(clients()).catch(() => {})
           return sleep(Math.min(owed(), SLICE_MS))

@@ -72,6 +72,7 @@ t.test('A slow list delays no other list', async t => {
   await sleep(600)
   t.match(fast.text, /^id: 1$/m)
   t.notMatch(slow.text, /^id: 1$/m)
+  t.equal(database.reads, 5, 'nor is it read twice at once')
   database.finish()
   await sleep(10)
   t.match(slow.text, /^id: 1$/m)
@@ -206,6 +207,11 @@ t.test('Lists are read only after a change, and nothing is asked without clients
   const one = open('/fast')
   await sleep(700)
   t.equal(database.reads, 1)
+  open('/fast').stream.destroy()
+  database.change('/fast')
+  await sleep(700)
+  t.match(one.text, /^id: 1$/m, 'although a different client of the list has left')
+  t.equal(database.reads, 2)
   one.stream.destroy()
   await sleep(600)
   const { ticks } = live.counts
@@ -227,4 +233,17 @@ t.test('Long lists of a network are read in turn, as fast as it pays for them, a
   }
   const perSecond = (database.reads - reads - 6) / (performance.now() - began) * 1000
   t.ok(perSecond > 5 && perSecond < 15, `${perSecond} reads per second, of 80`)
+})
+
+t.test('The long lists of two networks do not hold both places until they have paid', async t => {
+  const { openFrom, database } = start(20_000_000)
+  openFrom('192.0.2.1', '/long')
+  openFrom('192.0.2.2', '/longer')
+  const client = openFrom('192.0.2.3', '/fast')
+  await sleep(50)
+  database.change('/fast')
+  const began = performance.now()
+  while (!client.text.includes('id: 1\n')) await sleep(5)
+  // Each of the long lists pays for 10 seconds.
+  t.ok(performance.now() - began < 9000)
 })
