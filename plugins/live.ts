@@ -63,9 +63,9 @@ export default fp(async app => {
     },
   }, { queue: queues.streams, maxListeners: config.LIVE_CLIENTS, isClosing: app.isClosing }))
 
-  function queryOf ({ url, base }: ListName) {
+  function queryOf ({ url, picturesUrl }: ListName) {
     const [path, query] = split(url)
-    return routes.get(path)!.config!.list!(parse(query), base)
+    return routes.get(path)!.config!.list!(parse(query), picturesUrl)
   }
 }, { name: 'live', dependencies: ['admission', 'cache', 'graceful-close'] })
 

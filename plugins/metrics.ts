@@ -11,7 +11,7 @@ import { isRefusal } from '../lib/database/conflicts.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { standardOutput } from '../lib/http/log-output.ts'
 import { onEnd } from '../lib/http/request-end.ts'
-import { countPictures } from '../lib/pictures/stored.ts'
+import { countPictures } from '../lib/pictures/uses.ts'
 import { withTimeout } from '../lib/config/timeout.ts'
 
 declare module 'fastify' {

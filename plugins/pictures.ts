@@ -5,7 +5,7 @@ import { HttpError } from '../lib/http/errors.ts'
 import { loadConverter } from '../lib/pictures/load-converter.ts'
 import { CANNOT_CONVERT } from '../lib/pictures/refusals.ts'
 import { createPictureStore, type StoredPicture } from '../lib/pictures/store.ts'
-import { knownPicturesUrl } from '../lib/pictures/stored.ts'
+import { knownPicturesUrlOf } from '../lib/pictures/urls.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -30,7 +30,7 @@ export default fp(async app => {
 
   app.decorate('assertUpload', async request => {
     if (!convert) throw new HttpError(501, CANNOT_CONVERT)
-    knownPicturesUrl(app.config, request)
+    knownPicturesUrlOf(app.config, request)
   })
 
   // `assertUpload` refuses uploads without `convert`.

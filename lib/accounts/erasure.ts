@@ -6,11 +6,11 @@ import { revokeTokens } from '../auth/revoked-tokens.ts'
 import type { Sql } from '../database/client.ts'
 import { untrimmedName } from '../database/columns.ts'
 import { enqueueLeftRequests } from '../email/clubs.ts'
-import { releaseMessages } from '../email/messages.ts'
+import { releaseMessages } from '../email/event-messages.ts'
 import type { Outbox } from '../email/outbox.ts'
 import { tellSeats } from '../email/seats.ts'
 import { HttpError } from '../http/errors.ts'
-import { isKept } from '../pictures/stored.ts'
+import { isKept } from '../pictures/uses.ts'
 import { assertFound, idOfEmail } from './accounts.ts'
 
 /** Numbers of rows that an erasure deletes, or would delete. */

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { countPastRegistrations, removePastRegistrations } from '../agenda/retention.ts'
 import { isBase } from '../config/config.ts'
 import { movePictures } from '../pictures/move.ts'
-import { countUnusedPictures, deleteUnusedPictures } from '../pictures/stored.ts'
+import { countUnusedPictures, deleteUnusedPictures } from '../pictures/uses.ts'
 import { onDatabase, onTables, parseCommandLine, UsageError } from './command-line.ts'
 
 const USAGE = `Usage: npm run --silent database -- COMMAND

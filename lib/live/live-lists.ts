@@ -7,8 +7,8 @@ import { Listener, type WatchedList } from './listener.ts'
 export interface ListName {
   /** The path and the query, as the client gave them. */
   readonly url: string
-  /** The base URL of links in the response, which can depend on the client. */
-  readonly base: string | null
+  /** The base URL of pictures in the response, which can depend on the client. */
+  readonly picturesUrl: string | null
 }
 
 /** A list that at least one client watches. */
@@ -233,4 +233,4 @@ async function inBatches<Item> (items: Iterable<Item>, task: (item: Item) => voi
   }
 }
 
-const keyOf = ({ url, base }: ListName) => `${base} ${url}`
+const keyOf = ({ url, picturesUrl }: ListName) => `${picturesUrl} ${url}`

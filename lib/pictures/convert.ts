@@ -5,7 +5,7 @@ import { CONVERSION_SECONDS } from '../config/timeout.ts'
 import {
   MAX_PIXELS, MAX_PROGRESSIVE_PIXELS, MAX_SIDE, NOT_A_PICTURE, OTHER_TYPE, tooLarge, tooManyUploads,
 } from './refusals.ts'
-import { SMALL } from './stored.ts'
+import { SMALL } from './uses.ts'
 
 /** The longer side of a stored picture, in pixels. */
 const LARGE = 2000

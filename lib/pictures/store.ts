@@ -5,7 +5,7 @@ import type { Client, FairQueue } from '../http/fair-queue.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Convert, Picture } from './convert.ts'
 import { tooManyPictures, tooManyUploads } from './refusals.ts'
-import { deleteUnusedPictures } from './stored.ts'
+import { deleteUnusedPictures } from './uses.ts'
 
 /** A picture without its URL, which depends on the URL of the service. */
 export interface StoredPicture {

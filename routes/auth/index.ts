@@ -16,7 +16,7 @@ import {
 } from '../../lib/auth/rate-limits.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import { HttpError, RefusedError } from '../../lib/http/errors.ts'
-import { picturesUrl } from '../../lib/pictures/stored.ts'
+import { picturesUrlOf } from '../../lib/pictures/urls.ts'
 import { deriveKey, jwtSecretOf } from '../../lib/config/secret-file.ts'
 import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/config/timeout.ts'
 import { findCredentials, profileQuery, signInWithIdentity } from './queries.ts'
@@ -88,7 +88,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     },
   }, async (request, reply) => {
     reply.header('vary', [reply.getHeader('vary'), 'Authorization, Cookie'].filter(Boolean).join(', '))
-    const isUser = await reply.sendCached(profileQuery, request.user.id, picturesUrl(app.config, request))
+    const isUser = await reply.sendCached(profileQuery, request.user.id, picturesUrlOf(app.config, request))
     if (!isUser) throw new HttpError(401, 'Unauthorized')
   })
 

@@ -5,7 +5,7 @@ import { audit, changedFields } from '../../lib/http/audit.ts'
 import { attemptOf } from '../../lib/database/idempotency.ts'
 import { userIdOf } from '../../lib/accounts/permissions.ts'
 import { HttpError } from '../../lib/http/errors.ts'
-import { picturesUrl } from '../../lib/pictures/stored.ts'
+import { picturesUrlOf } from '../../lib/pictures/urls.ts'
 import {
   allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlog, insertBlog, insertDraft, publishedBlogQuery,
   publishedBlogsQuery, setBlogStatus, updateBlog,
@@ -25,7 +25,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
       list: (_query, picturesUrl) => [publishedBlogsQuery, picturesUrl],
     },
   }, async (request, reply) => {
-    await reply.sendCached(publishedBlogsQuery, picturesUrl(app.config, request))
+    await reply.sendCached(publishedBlogsQuery, picturesUrlOf(app.config, request))
   })
 
   app.get<{ Params: { id: string } }>('/:id', {
@@ -33,9 +33,9 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Failed to fetch blog', cache: 'public', cacheControl: 'no-cache' },
   }, async (request, reply) => {
     const { id } = request.params
-    const baseUrl = picturesUrl(app.config, request)
-    if (await reply.sendCached(publishedBlogQuery, baseUrl, id)) return
-    const blog = await app.queues.lists.run(request, () => findBlog(app.sql, baseUrl, id))
+    const picturesUrl = picturesUrlOf(app.config, request)
+    if (await reply.sendCached(publishedBlogQuery, picturesUrl, id)) return
+    const blog = await app.queues.lists.run(request, () => findBlog(app.sql, picturesUrl, id))
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
       const user = await readerOf(request)
@@ -55,7 +55,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     const { title, content, imageUrl } = request.body
     const authorId = userIdOf(request, 'Unauthorized')
     const blog = await insertDraft(
-      app.sql, picturesUrl(app.config, request), { title, content, imageUrl, authorId }, attemptOf(request),
+      app.sql, picturesUrlOf(app.config, request), { title, content, imageUrl, authorId }, attemptOf(request),
       DRAFT_MB_PER_USER
     )
     reply.code(201)
@@ -86,7 +86,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { body, user: { id: authorId } } = request
     const blog = await insertBlog(
-      app.sql, picturesUrl(app.config, request), { ...body, authorId }, attemptOf(request)
+      app.sql, picturesUrlOf(app.config, request), { ...body, authorId }, attemptOf(request)
     )
     reply.code(201)
     return { blog }
@@ -100,7 +100,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { title, content, imageUrl, status } = request.body
     const changes = { title, content, imageUrl, status }
-    const blog = await updateBlog(app.sql, app.outbox, picturesUrl(app.config, request), {
+    const blog = await updateBlog(app.sql, app.outbox, picturesUrlOf(app.config, request), {
       id: request.params.id, adminId: request.user.id, changes,
     })
     audit(request, 'blog-moderated', { target: blog.id, status: blog.status, fields: changedFields(changes) })

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
-import { picturesUrl } from '../../lib/pictures/stored.ts'
+import { picturesUrlOf } from '../../lib/pictures/urls.ts'
 import { currentMinute } from '../../lib/values/formats.ts'
 import { changeClub, changeMember, clubPageQuery, clubPagesQuery, membersQuery, refuseMembers } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -22,7 +22,7 @@ const clubPages: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.get,
     config: { failure: 'Error fetching club', cache: 'public', cacheControl: 'no-cache' },
   }, async (request, reply) => {
-    const isSent = await reply.sendCached(clubPageQuery, request.params.id, picturesUrl(app.config, request))
+    const isSent = await reply.sendCached(clubPageQuery, request.params.id, picturesUrlOf(app.config, request))
     if (!isSent) throw new HttpError(404, 'Club not found')
   })
 
@@ -33,7 +33,7 @@ const clubPages: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { user, params: { id }, body: { name, description, imageUrl, joining } } = request
     const changes = { name, description, imageUrl, joining }
-    const club = await changeClub(app.sql, picturesUrl(app.config, request), {
+    const club = await changeClub(app.sql, picturesUrlOf(app.config, request), {
       userId: user.id, id, changes: request.body,
     })
     audit(request, 'club-changed', { target: club.id, fields: changedFields(changes) })

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { HttpError } from '../../lib/http/errors.ts'
-import { picturesUrl } from '../../lib/pictures/stored.ts'
+import { picturesUrlOf } from '../../lib/pictures/urls.ts'
 import { MAX_LISTS, NOT_A_LIST, TOO_MANY, watch } from './schemas.ts'
 
 /** Seconds after which a client that is refused can try again. */
@@ -20,8 +20,8 @@ const live: FastifyPluginAsyncTypebox = async app => {
       throw new HttpError(400, NOT_A_LIST)
     }
     const { 'last-event-id': lastEventId } = request.headers
-    const base = picturesUrl(app.config, request)
-    const lists = [...new Set(urls)].map(url => ({ url, base }))
+    const picturesUrl = picturesUrlOf(app.config, request)
+    const lists = [...new Set(urls)].map(url => ({ url, picturesUrl }))
     const stream = app.live.open(request, lists, String(lastEventId), () => reply.raw.writableLength)
     if (!stream) throw new HttpError(503, TOO_MANY, { headers: { 'retry-after': RETRY_AFTER } })
     reply.type('text/event-stream')

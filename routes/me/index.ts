@@ -9,7 +9,7 @@ import {
 } from '../../lib/auth/rate-limits.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
-import { knownPicturesUrl, picturesUrl } from '../../lib/pictures/stored.ts'
+import { knownPicturesUrlOf, picturesUrlOf } from '../../lib/pictures/urls.ts'
 import { HASHING_SECONDS } from '../../lib/config/timeout.ts'
 import {
   type Account, accountQuery, changePassword, findAccount, findOwnRole, insertEmailChange,
@@ -51,8 +51,8 @@ const me: FastifyPluginAsyncTypebox = async app => {
     const { firstName, lastName, avatar } = request.body
     const { id } = request.user
     // To set an uploaded picture, the service must know its own URL.
-    const baseUrl = (typeof avatar === 'string' ? knownPicturesUrl : picturesUrl)(app.config, request)
-    const user = await setProfile(app.sql, baseUrl, id, { firstName, lastName, avatar })
+    const picturesUrl = (typeof avatar === 'string' ? knownPicturesUrlOf : picturesUrlOf)(app.config, request)
+    const user = await setProfile(app.sql, picturesUrl, id, { firstName, lastName, avatar })
     if (!user) throw new HttpError(401, 'Unauthorized')
     audit(request, 'profile-changed', { fields: changedFields({ firstName, lastName, avatar }) })
     return { user }

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { HttpError } from '../../lib/http/errors.ts'
-import { SMALL, WEBP } from '../../lib/pictures/stored.ts'
+import { SMALL, WEBP } from '../../lib/pictures/uses.ts'
 import { findLargePicture, smallPictureQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 

@@ -1,6 +1,6 @@
 import type { BodyFormat, CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { WEBP } from '../../lib/pictures/stored.ts'
+import { WEBP } from '../../lib/pictures/uses.ts'
 
 const format: BodyFormat<{ bytes: string }> = {
   contentType: WEBP,

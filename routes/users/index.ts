@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
-import { picturesUrl } from '../../lib/pictures/stored.ts'
+import { picturesUrlOf } from '../../lib/pictures/urls.ts'
 import { analyticsQuery, deleteUser, setUserClub, setUserRole, updateUser, usersQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -31,7 +31,7 @@ const users: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { firstName, lastName, email, clubId } = request.body
     const changes = { firstName, lastName, email, clubId }
-    const user = await updateUser(app.sql, app.outbox, picturesUrl(app.config, request), {
+    const user = await updateUser(app.sql, app.outbox, picturesUrlOf(app.config, request), {
       id: request.params.id, adminId: request.user.id, changes,
     })
     if (!user) throw new HttpError(404, 'User not found')
@@ -58,7 +58,7 @@ const users: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error assigning user to club' },
   }, async request => {
     const { params: { userId }, body: { clubId } } = request
-    const user = await setUserClub(app.sql, picturesUrl(app.config, request), userId, clubId)
+    const user = await setUserClub(app.sql, picturesUrlOf(app.config, request), userId, clubId)
     audit(request, 'membership-changed', { user: user.id, club: user.clubId })
     return { user, message: 'User assigned to club successfully' as const }
   })

@@ -5,7 +5,7 @@ import type { FastifyReply } from 'fastify'
 
 import { readPersonalData } from '../../../lib/accounts/personal-data.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
-import { picturesUrl } from '../../../lib/pictures/stored.ts'
+import { picturesUrlOf } from '../../../lib/pictures/urls.ts'
 import * as schemas from './schemas.ts'
 
 /** The personal data of the signed-in user. */
@@ -16,7 +16,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error exporting data', admission: 'reads' },
   }, async (request, reply: FastifyReply) => {
     const data = await readPersonalData(
-      read => app.queues.lists.run(request, () => read(app.sql)), request.user.id, picturesUrl(app.config, request)
+      read => app.queues.lists.run(request, () => read(app.sql)), request.user.id, picturesUrlOf(app.config, request)
     )
     if (!data) throw new HttpError(401, 'Unauthorized')
     reply.headers({

@@ -4,7 +4,7 @@ import type { FastifyError } from 'fastify'
 import { audit } from '../../../lib/http/audit.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import { NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, tooLarge } from '../../../lib/pictures/refusals.ts'
-import { knownPicturesUrl } from '../../../lib/pictures/stored.ts'
+import { knownPicturesUrlOf } from '../../../lib/pictures/urls.ts'
 import { CONVERSION_SECONDS } from '../../../lib/config/timeout.ts'
 import { deletePicture, picturesOfUserQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -30,11 +30,11 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
       preParsing: app.assertUpload,
     }, async (request, reply) => {
       const { body } = request
-      const baseUrl = knownPicturesUrl(app.config, request)
+      const picturesUrl = knownPicturesUrlOf(app.config, request)
       if (!(body instanceof Buffer)) throw new HttpError(400, NOT_A_PICTURE)
       const picture = await app.storePicture(request, body)
       reply.code(201)
-      return { picture: { ...picture, url: baseUrl + picture.id } }
+      return { picture: { ...picture, url: picturesUrl + picture.id } }
     })
   })
 
@@ -43,7 +43,7 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.list,
     config: { failure: 'Error fetching pictures', cache: 'private' },
   }, async (request, reply) => {
-    await reply.sendCached(picturesOfUserQuery, request.user.id, knownPicturesUrl(app.config, request))
+    await reply.sendCached(picturesOfUserQuery, request.user.id, knownPicturesUrlOf(app.config, request))
   })
 
   app.delete<{ Params: { id: string }, Querystring: { force?: unknown } }>('/:id', {

@@ -1,7 +1,7 @@
 import type { User } from '../../../lib/accounts/permissions.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/client.ts'
-import { removeFromOwner, usesOfPicture } from '../../../lib/pictures/stored.ts'
+import { removeFromOwner, usesOfPicture } from '../../../lib/pictures/uses.ts'
 import type { list, PictureUse } from './schemas.ts'
 
 /** The pictures of a user with their uses. `baseUrl` is the base URL of all pictures. */

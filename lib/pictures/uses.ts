@@ -1,26 +1,7 @@
-import type { FastifyRequest } from 'fastify'
-
-import type { Config } from '../config/config.ts'
 import type { TransactionSql } from 'postgres'
 
 import type { AnySql, Sql } from '../database/client.ts'
 import { untrimmedName } from '../database/columns.ts'
-import { HttpError } from '../http/errors.ts'
-import { serviceUrl } from '../http/service-url.ts'
-import { PUBLIC_URL_REQUIRED } from './refusals.ts'
-
-/** Returns the base URL of the pictures of this service; null if the service does not know its own URL. */
-export function picturesUrl (config: Config, request: FastifyRequest) {
-  const url = serviceUrl(config, request)
-  return url && `${url}/pictures/`
-}
-
-/** Returns the base URL of the pictures like `picturesUrl`. Throws a 501 if the service does not know its own URL. */
-export function knownPicturesUrl (config: Config, request: FastifyRequest) {
-  const url = picturesUrl(config, request)
-  if (!url) throw new HttpError(501, PUBLIC_URL_REQUIRED)
-  return url
-}
 
 /** Limits of a list of uses, because many posts with titles of 1 MB can show a picture. */
 const MAX_USES = 20
