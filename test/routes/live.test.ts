@@ -119,7 +119,7 @@ t.test('Two clients that open an unchanged list at once are both told', async t 
   const snapshot = await app.cache.readSnapshot()
   t.intercept(app.cache, 'readSnapshot', { value: async () => snapshot })
   const open = () => {
-    const stream = app.live.open(clientIn('2001:db8::'), [{ url: '/clubs', base: null }], '', () => 0)!
+    const stream = app.live.open(clientIn('2001:db8::'), [{ url: '/clubs', picturesUrl: null }], '', () => 0)!
     t.teardown(() => stream.destroy())
     return stream
   }
@@ -264,7 +264,7 @@ t.test('GET /live and requests for the same lists share reads, and do not wait f
 })
 
 t.test('Clients that come at once share a check', async t => {
-  const lists = [{ url: '/mentors', base: null }]
+  const lists = [{ url: '/mentors', picturesUrl: null }]
   const open = () => app.live.open(clientIn('192.0.2.1'), lists, '', () => 0)!.setEncoding('utf8')
   const first = open()
   t.teardown(() => first.destroy())
