@@ -26,7 +26,7 @@ walk('A person asks, the head accepts and offers an office, and the office ends'
   await page.getByRole('button', { name: 'Ask to join' }).click()
   await page.getByRole('dialog').getByRole('textbox').fill('I bring a soldering iron.')
   await page.getByRole('dialog').getByRole('button', { name: 'Ask to join' }).click()
-  await notified(page, `You have asked to join “${name}”. An email will tell you the decision.`)
+  await notified(page, `You have asked to join “${name}”. This page will tell you the decision.`)
   await page.getByText('The organizers have not decided yet').waitFor()
 
   const organizer = await secondPage(t, 'head', `/clubs/${id}/members`)
@@ -67,10 +67,25 @@ walk('A person asks, the head accepts and offers an office, and the office ends'
   await page.getByRole('button', { name: 'Ask to join' }).waitFor()
 })
 
+walk('A person whose address is not verified reads that no email tells the decision', {}, async (_t, page) => {
+  const isVerified = (verified: boolean) => sql`
+    UPDATE users SET email_verified_at = ${verified ? sql`now()` : null} WHERE email = 'noor@demo.example.org'
+  `
+  await isVerified(false)
+  await signIn(page, 'noor', { to: `/clubs/${id}` })
+  await page.getByRole('button', { name: 'Ask to join' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Ask to join' }).click()
+  await page.getByText('so you get no emails about your events and clubs').waitFor()
+  await page.getByRole('button', { name: 'Withdraw' }).click()
+  await page.getByRole('button', { name: 'Ask to join' }).waitFor()
+  await isVerified(true)
+})
+
 walk('A refusal tells its reason, and when to ask again', {}, async (_t, page) => {
   await send('PUT', `/me/clubs/${id}`, noor!, {})
   await signIn(page, 'head', { to: `/clubs/${id}/members` })
   await entry(page, 'Noor Rahimi').getByRole('button', { name: 'Refuse' }).click()
+  await page.getByText('Noor Rahimi sees it on the page of the club.').waitFor()
   await page.getByRole('dialog').getByLabel('Reason').fill('The room is full.')
   await page.getByRole('dialog').getByRole('button', { name: 'Refuse' }).click()
   await notified(page, 'Noor Rahimi has been refused.')
@@ -81,6 +96,19 @@ walk('A refusal tells its reason, and when to ask again', {}, async (_t, page) =
   await sql`UPDATE club_members SET changed_at = now() - interval '8 days' WHERE state = 'refused'`
   await page.reload()
   await page.getByRole('button', { name: 'Ask to join' }).waitFor()
+})
+
+walk('An organizer whose page is old does not remove a member by refusing the request', {}, async (_t, page) => {
+  const { id: userId } = (await send('GET', '/auth/me', noor!)).user
+  await sql`UPDATE club_members SET state = 'requested' WHERE user_id = ${userId} AND club_id = ${id}`
+  await signIn(page, 'head', { to: `/clubs/${id}/members` })
+  await entry(page, 'Noor Rahimi').getByRole('button', { name: 'Refuse' }).click()
+  await send('PUT', `/club-pages/${id}/members/${userId}`, head!, { state: 'member' })
+  await page.getByRole('dialog').getByRole('button', { name: 'Refuse' }).click()
+  await page.getByText('Noor Rahimi has been accepted already.').waitFor()
+  await sql`
+    UPDATE club_members SET state = 'refused', refused_at = now() WHERE user_id = ${userId} AND club_id = ${id}
+  `
 })
 
 walk('A visitor joins an open club, and sees its events among theirs', {}, async (t, page) => {

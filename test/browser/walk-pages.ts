@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import type { Response } from 'playwright-core'
 import t from 'tap'
 
-import { entry, notified, startExample } from '../example.ts'
+import { entry, notified, PASSWORD, startExample } from '../example.ts'
 
 const { api, origin, sql, walk, signIn, tokenOf, send } = await startExample({ MAIL_TIME_ZONE: 'Europe/Berlin' })
 
@@ -70,6 +70,19 @@ walk('A visitor who presses Register is registered after the sign-up', {}, async
     SELECT count(*) FROM event_registrations WHERE event_id = ${other}
   `
   t.equal(count, '0', 'a link does not register anybody')
+})
+
+walk('A visitor who presses Register, and signs up after registration has closed, reads so', {
+  refusals: ['POST /events/{id}/register 400'],
+}, async (_t, page) => {
+  const id = await newEvent('A short time', null, [])
+  await page.goto(`${origin}/events/${id}`)
+  await page.getByRole('button', { name: 'Register' }).click()
+  await send('PUT', `/agenda/${id}`, await tokenOf('admin@demo.example.org'), { closesAt: new Date().toISOString() })
+  await page.getByLabel('Email').fill('student@demo.example.org')
+  await page.getByLabel('Password').fill(PASSWORD)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('alert').getByText('Registration for this event has closed').waitFor()
 })
 
 walk('The browser of a visitor does not get the names and addresses of members', {}, async (t, page) => {

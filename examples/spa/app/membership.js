@@ -1,6 +1,5 @@
 // Shows a user their own membership of a club, with buttons to change it. The pages of the club and of the user use it.
 import { call, client, signInWith } from './api.js'
-import { EMAILS } from './config.js'
 import { h } from './dom.js'
 import { form } from './form.js'
 import { actionButton, confirmed, isPast, notify, onDate, openDialog } from './parts.js'
@@ -42,7 +41,7 @@ export async function join ({ id, name }, message) {
   const { club } = await call(client.PUT('/me/clubs/{clubId}', { params, body: { ...message && { message } } }))
   return club.state === 'member'
     ? `Welcome to “${name}”.`
-    : `You have asked to join “${name}”. ${EMAILS ? 'An email' : 'This page'} will tell you the decision.`
+    : `You have asked to join “${name}”. This page will tell you the decision.`
 }
 
 /**

@@ -37,7 +37,7 @@ export const whereEmailsLie = () =>
 export const unverified = account => !EMAILS || account.isEmailVerified
   ? []
   : [h('p', { class: 'unverified' },
-      'Your email address is not verified, so you get no emails about your events. ',
+      'Your email address is not verified, so you get no emails about your events and clubs. ',
       actionButton('Send again', async () => {
         const { message } = await call(client.POST('/me/email/verification'))
         notify(`${message}. ${whereEmailsLie()}`)

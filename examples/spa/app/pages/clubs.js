@@ -10,6 +10,7 @@ import {
 import { refresh, setAddress } from '../router.js'
 import { hasRole, takeWish } from '../session.js'
 import { subscribeButton } from '../subscribe.js'
+import { unverified } from './account.js'
 import { eventLines, pastEvents } from './events.js'
 import { likedMentors, mentorCards } from './mentors.js'
 
@@ -67,6 +68,7 @@ export async function clubPage ({ parts: [id = ''], query }) {
   const [{ club, own, events, mine }, { events: past }, liked] = await Promise.all([
     load(), pastEvents(thisYear - 1, [id], thisYear), likedMentors(),
   ])
+  const { account } = mine?.state === 'requested' ? await call(client.GET('/me/account')) : {}
   const { name, description, imageUrl, memberCount, organizers } = club
   const [lines, cards] = [eventLines(events), mentorCards(own, liked, 'h3')]
   const size = h('p', {}, sizeOf(memberCount))
@@ -83,6 +85,7 @@ export async function clubPage ({ parts: [id = ''], query }) {
     hint,
     ...result === null ? [] : [h('p', { class: 'problem', role: 'alert' }, result)],
     membershipPart(club, mine),
+    ...account ? unverified(account) : [],
     ...organizes(mine)
       ? [h('p', { class: 'actions start' },
           h('a', { class: 'button', href: `/clubs/${id}/members` }, 'Members and requests'),

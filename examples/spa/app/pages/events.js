@@ -341,7 +341,7 @@ async function registerFor (eventId) {
     return null
   } catch (error) {
     // They may have registered before, with a different device.
-    return error instanceof ApiError && error.status === 400 ? null : wordsOf(error)
+    return await ownSeat(eventId) ? null : wordsOf(error)
   }
 }
 

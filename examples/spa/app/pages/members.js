@@ -1,4 +1,4 @@
-import { call, client } from '../api.js'
+import { ApiError, call, client } from '../api.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import { follow } from '../live.js'
@@ -76,11 +76,19 @@ export async function membersPage ({ parts: [id = ''] }) {
   async function refuse (userId, name, verb, done) {
     const isDone = await openDialog(`${verb} ${name}?`, close => [form({
       fields: [{
-        name: 'reason', label: 'Reason', type: 'textarea', optional: true, hint: `${name} gets it by email.`,
+        name: 'reason',
+        label: 'Reason',
+        type: 'textarea',
+        optional: true,
+        hint: `${name} sees it on the page of the club.`,
       }],
       verb,
       cancel: close,
       async send ({ reason }) {
+        // The service would remove a member whom a different organizer has accepted since this page was loaded.
+        if (verb === 'Refuse' && (await load()).members.some(member => member.userId === userId)) {
+          throw new ApiError(`${name} has been accepted already.`)
+        }
         await decide(userId, { state: 'refused', ...reason && { reason } })
         close(true)
       },
