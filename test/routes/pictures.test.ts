@@ -12,7 +12,7 @@ import { createLogger } from '#lib/http/logger.js'
 import { assertResponse } from '../assertions.ts'
 import { clientIn } from '../clients.ts'
 import { bearer, build, inject, insert, make, person, type Person, untilBlocked } from '../helper.ts'
-import t from '../suite.ts'
+import t, { type Test } from '../suite.ts'
 
 const app = await build(t, { PICTURES_PER_USER: '3', MAX_PICTURE_BYTES: '2000000' })
 const { DATABASE_URL } = app.config
@@ -413,13 +413,19 @@ async function send (service: typeof app, token: string, pictures: Buffer[]) {
   }))
 }
 
-t.test('An upload that waits is dropped when its client has gone', async t => {
+/** A service that listens, whose conversion of a picture runs until `release`. */
+async function whileConverting (t: Test) {
   const service = await build(t)
   await service.listen()
   const { token } = await person(service)
-  const pictures = service.queues.pictures
+  const { pictures } = service.queues
   let release = () => {}
   const conversion = pictures.run(clientIn('192.0.2.1'), () => new Promise<void>(resolve => { release = resolve }))
+  return { service, token, pictures, conversion, release: () => release() }
+}
+
+t.test('An upload that waits is dropped when its client has gone', async t => {
+  const { service, token, pictures, conversion, release } = await whileConverting(t)
   const jpeg = await halves().jpeg().toBuffer()
   const sockets = await send(service, token, [jpeg, jpeg])
   const { port } = service.server.address() as { port: number }
@@ -462,12 +468,7 @@ t.test('Uploads at once that are beyond the quota are not converted', async t =>
 })
 
 t.test('A stop does not wait for uploads that wait', async t => {
-  const service = await build(t)
-  await service.listen()
-  const { token } = await person(service)
-  const pictures = service.queues.pictures
-  let release = () => {}
-  const conversion = pictures.run(clientIn('192.0.2.1'), () => new Promise<void>(resolve => { release = resolve }))
+  const { service, token, pictures, conversion, release } = await whileConverting(t)
   const sockets = await send(service, token, Array(6).fill(await halves().jpeg().toBuffer()))
   while (pictures.waiting < 6) await sleep(5)
   const closed = service.close()

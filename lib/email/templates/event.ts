@@ -6,7 +6,7 @@ import {
   whereToGo,
 } from '../events.ts'
 import {
-  type ClaimedEmail, type Context, formatTime, formatTimes, linkTo, type Paragraph, sentence,
+  type ClaimedEmail, type Content, type Context, formatTime, formatTimes, linkTo, type Paragraph, sentence,
 } from '../message.ts'
 import { notification, wantsEmails } from '../notifications.ts'
 
@@ -22,19 +22,27 @@ export const registration = notification<{ event: string }>(async (email, contex
   const told = key === event.placeInLine ? await findAnnounced(context, email, event.id) : undefined
   if (told?.seat?.state === event.seat.state && isUnchangedSince(event, told)) return undefined
   const reminder = await findReminder(context, userId, event.date)
-  return {
-    subject: `${CONFIRMATIONS[event.seat.state]}: ${event.title}`,
-    paragraphs: [
-      opening(event, context),
-      ...aboutSeat(event, context),
-      ...whereToGo(event),
-      ...reminder ? [`You will be reminded on ${formatTime(reminder, context.config)}.`] : [],
-      'Open the attached file to add the event to your calendar.',
-      ...linkToEvent(event, context),
-    ],
-    calendar: calendarOf(event, 'PUBLISH', context),
-    announced: announcedOf(event),
-  }
+  return withEvent(event, context, CONFIRMATIONS[event.seat.state], [
+    opening(event, context),
+    ...aboutSeat(event, context),
+    ...whereToGo(event),
+    ...reminder ? [`You will be reminded on ${formatTime(reminder, context.config)}.`] : [],
+  ])
+})
+
+/** An email that adds an event to the calendar of its reader. `links` follow the link to the event. */
+const withEvent = (
+  event: EmailedEvent, context: Context, subject: string, paragraphs: Paragraph[], links: Paragraph[] = []
+): Content => ({
+  subject: `${subject}: ${event.title}`,
+  paragraphs: [
+    ...paragraphs,
+    'Open the attached file to add the event to your calendar.',
+    ...linkToEvent(event, context),
+    ...links,
+  ],
+  calendar: calendarOf(event, 'PUBLISH', context),
+  announced: announcedOf(event),
 })
 
 /** The beginning of the subject of a confirmation. */
@@ -61,18 +69,7 @@ export const seat = notification<{ event: string }>(async (email, context) => {
   if (event.placeInLine !== key) return undefined
   const told = await findAnnounced(context, email, event.id)
   if (isSeatTold(event, told)) return undefined
-  return {
-    subject: `You have a seat: ${event.title}`,
-    paragraphs: [
-      haveSeat(event, context),
-      ...whereToGo(event),
-      IF_NOT,
-      'Open the attached file to add the event to your calendar.',
-      ...linkToEvent(event, context),
-    ],
-    calendar: calendarOf(event, 'PUBLISH', context),
-    announced: announcedOf(event),
-  }
+  return withEvent(event, context, 'You have a seat', [haveSeat(event, context), ...whereToGo(event), IF_NOT])
 })
 
 /** Tells a participant of a draw its result, unless an email has told it, for example the confirmation. */
@@ -81,20 +78,12 @@ export const draw = notification<{ event: string }>(async (email, context) => {
   const told = await findAnnounced(context, email, email.data.event)
   if (!event || isOver(event) || event.seat.state === 'declined' || isSeatTold(event, told)) return undefined
   const isSeated = event.seat.state === 'seated'
-  return {
-    subject: isSeated ? `You have a seat: ${event.title}` : `You are waiting for a seat: ${event.title}`,
-    paragraphs: [
-      'The seats have been drawn.',
-      ...isSeated ? [haveSeat(event, context)] : [opening(event, context), ...describeSeat(event)],
-      ...whereToGo(event),
-      isSeated ? IF_NOT : 'You get an email if a seat becomes free for you.',
-      'Open the attached file to add the event to your calendar.',
-      ...linkToEvent(event, context),
-      ...linkTo(`/events/${event.id}/draw`, 'See the draw, and compute it yourself', context),
-    ],
-    calendar: calendarOf(event, 'PUBLISH', context),
-    announced: announcedOf(event),
-  }
+  return withEvent(event, context, isSeated ? 'You have a seat' : 'You are waiting for a seat', [
+    'The seats have been drawn.',
+    ...isSeated ? [haveSeat(event, context)] : [opening(event, context), ...describeSeat(event)],
+    ...whereToGo(event),
+    isSeated ? IF_NOT : 'You get an email if a seat becomes free for you.',
+  ], linkTo(`/events/${event.id}/draw`, 'See the draw, and compute it yourself', context))
 })
 
 /** An event that was deleted, or whose registration was deleted. */
@@ -122,15 +111,18 @@ export const seatRemoved = notification<Removal>(async (email, context) => {
   const event = await findLastTold(email, context)
   // The person has registered again.
   if (!event || await findEventOf(context, email.userId, event.id)) return undefined
-  return {
-    subject: `You are no longer registered: ${event.title}`,
-    paragraphs: [
-      sentence`The organizer of “${event.title}” of ${event.club}, on ${
-        formatTimes(event, context.config)}, has taken you off the list.`,
-      'If the event is in your calendar, delete it there: some calendar apps do not remove it automatically.',
-    ],
-    calendar: calendarOf(event, 'CANCEL', context),
-  }
+  return withoutEvent(event, context, 'You are no longer registered',
+    sentence`The organizer of “${event.title}” of ${event.club}, on ${
+      formatTimes(event, context.config)}, has taken you off the list.`)
+})
+
+/** An email that removes an event from the calendar of its reader. */
+const withoutEvent = (event: CalendarEvent, context: Context, subject: string, reason: Paragraph): Content => ({
+  subject: `${subject}: ${event.title}`,
+  paragraphs: [
+    reason, 'If the event is in your calendar, delete it there: some calendar apps do not remove it automatically.',
+  ],
+  calendar: calendarOf(event, 'CANCEL', context),
 })
 
 /** Says that the user is registered, waits or takes part in the draw, and when the event is. */
@@ -272,14 +264,8 @@ const isUnchangedSince = (event: EmailedEvent, known: KnownEvent) =>
 export const eventCancelled = notification<Removal>(async (email, context) => {
   const event = await findLastTold(email, context)
   if (!event) return undefined
-  return {
-    subject: `Cancelled: ${event.title}`,
-    paragraphs: [
-      sentence`“${event.title}” of ${event.club}, on ${formatTimes(event, context.config)}, has been cancelled.`,
-      'If the event is in your calendar, delete it there: some calendar apps do not remove it automatically.',
-    ],
-    calendar: calendarOf(event, 'CANCEL', context),
-  }
+  return withoutEvent(event, context, 'Cancelled',
+    sentence`“${event.title}” of ${event.club}, on ${formatTimes(event, context.config)}, has been cancelled.`)
 })
 
 /** Reminds all attendees REMINDER_HOURS before the event. */
