@@ -97,6 +97,7 @@ const EXCLUSION_VIOLATION = '23P01'
 export const membersQuery = (
   sql: Sql, userId: string, clubId: string, time: string
 ): CachedQuery<Body<typeof listMembers>> => {
+  // The fields have no row for other users, so no body is sent to them. PostgreSQL need not read the list.
   const isManaged = sql`
     EXISTS (
       SELECT FROM users CROSS JOIN clubs WHERE users.id = ${userId} AND clubs.id = ${clubId} AND ${managesClub(sql)}

@@ -22,6 +22,7 @@ t.test('TRUST_PROXY decides which proxies may set the client address with X-Forw
     [NETWORKS, '2001:db8::5', '2001:db9::1', '2001:db9::1'],
     [MAPPED, '::1', CLIENT, CLIENT],
     [MAPPED, PROXY, CLIENT, CLIENT],
+    ['::ffff:10.0.0.0/104', OUTER, CLIENT, CLIENT],
 
     ['1', PROXY, `192.0.2.8, ${CLIENT}`, CLIENT],
     ['2', PROXY, `192.0.2.8, ${CLIENT}, ${OUTER}`, CLIENT],
