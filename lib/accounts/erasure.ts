@@ -29,7 +29,7 @@ export interface Erasure {
   mentorsOfThatName: number
 }
 
-/** The placeholder author of erased users' posts. Its email is not an address, so that it cannot sign up or sign in. */
+/** The author of erased users' posts. Its email is not an address, so nobody can sign up or sign in as this author. */
 export const FORMER_MEMBER = {
   email: 'former-member', password: PLACEHOLDER, first_name: 'Former', last_name: 'member',
 }
@@ -37,8 +37,8 @@ export const FORMER_MEMBER = {
 /** Error message for the last admin. */
 export const LAST_ADMIN = 'You are the last admin. Please make another user an admin first'
 
-/** Error message for the placeholder author. */
-export const NEUTRAL_AUTHOR = "This account is the author of erased users' posts"
+/** Error message for the erasure of the former member. */
+export const IS_FORMER_MEMBER = "This account is the author of erased users' posts"
 
 interface ErasureOptions {
   withBlogs?: boolean
@@ -55,7 +55,7 @@ interface ErasureOptions {
  * Erases the account whose id this query returns, with all its data; `undefined` for an unknown account. `DELETE FROM
  * users` alone would fail: 11 tables refer to an account, and its posts and registrations forbid to delete it. Nobody
  * would be told about new seats. Revokes all tokens of the user. With `keepsAdmin`, throws a 409 for the last admin.
- * Published posts stay under a neutral author, unless `withBlogs` is set; throws a 409 for the neutral author itself. A
+ * Published posts stay under the former member, unless `withBlogs` is set; throws a 409 for the former member itself. A
  * dry run only counts.
  */
 export function eraseAccount (
@@ -95,7 +95,7 @@ export function eraseAccount (
     `
     if (dryRun) return erasure
     if (email === FORMER_MEMBER.email && erasure.publishedBlogs > 0 && !withBlogs) {
-      throw new HttpError(409, NEUTRAL_AUTHOR)
+      throw new HttpError(409, IS_FORMER_MEMBER)
     }
 
     // The same lock order as in the operations that delete an event or a mentor prevents deadlocks.

@@ -155,7 +155,7 @@ function describeErasure (erasure: Erasure, { withBlogs = false, dryRun = false 
     `  registrations      ${registrations}`,
     `  likes              ${likes}`,
     `  unpublished posts  ${unpublishedBlogs}`,
-    `  published posts    ${publishedBlogs}${withBlogs ? '' : ', kept under a neutral author'}`,
+    `  published posts    ${publishedBlogs}${withBlogs ? '' : ', kept under “Former member”'}`,
     `  pictures           ${pictures}`,
   ]
   if (keptPictures > 0) {

@@ -4,7 +4,7 @@ import { comes, placeInLine } from '../agenda/seats.ts'
 import type { AnySql, Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { templates } from './templates.ts'
-import { dueEmails, enqueueEmails, isNextInTurn, turnOfBatch } from './emails.ts'
+import { dueEmails, enqueueEmails, isCauseIdle, causeOfBatch } from './emails.ts'
 import { isNotified, type NotificationTemplate } from './notifications.ts'
 
 /** When the emails of a batch are written. */
@@ -68,25 +68,25 @@ export const enqueueBatch = (
 const PART = 600
 
 /**
- * Batches whose next emails can be written: they are due, and no emails of the same turn wait or are being sent. An
+ * Batches whose next emails can be written: they are due, and no emails of the same cause wait or are being sent. An
  * email that is being sent may not contain the news of the batch, and its outcome is not known. Instances of a newer
  * version handle templates that this version does not know.
  */
 const dueBatches = (sql: AnySql) => sql`
   FROM email_batches
-  WHERE due_at <= now() AND template IN ${sql(Object.keys(templates))} AND ${isNextInTurn(sql)}
+  WHERE due_at <= now() AND template IN ${sql(Object.keys(templates))} AND ${isCauseIdle(sql)}
 `
 
 /** The next users of a batch to write emails to. */
 const nextUsers = (sql: AnySql) => sql`unnest(user_ids[next:next + ${PART - 1}])`
 
 /**
- * Writes the next emails of due batches: of one batch in each turn, then of the second ones, and so on, until there are
- * enough. Batches that another sender writes at this time are skipped. Each user gets one reminder per event date, one
- * email per seat, and one about the draw of an event. The last two are left out when they are composed if the
- * confirmation has told the seat, because version 1.0.0 may send a waiting confirmation and tells no seat. In other
- * batches, users whose email about the same event is still waiting are skipped, because that email will be composed
- * later and include this news.
+ * Writes the next emails of due batches: from the oldest batch of each cause, then from the second ones, until PART
+ * emails are written. Skips batches that a different sender is writing. The key allows a user one reminder per event
+ * date, one email per seat and one per draw. Emails about a seat and a draw are left out when they are composed if the
+ * confirmation has told the seat: version 1.0.0 may send a waiting confirmation, and tells no seat. In other batches,
+ * users whose email about the same event is still waiting are skipped, because that email will be composed later and
+ * include this news.
  */
 export function writeEmails (sql: Sql) {
   return retryConflict(() => sql.begin(async transaction => {
@@ -94,7 +94,7 @@ export function writeEmails (sql: Sql) {
       SELECT id, next FROM (
         SELECT id, next, size, sum(size) OVER (ORDER BY turn, due_at, id) AS total FROM (
           SELECT id, next, due_at, least(cardinality(user_ids) - next + 1, ${PART}) AS size,
-            row_number() OVER (PARTITION BY ${turnOfBatch(sql)} ORDER BY due_at, id) AS turn
+            row_number() OVER (PARTITION BY ${causeOfBatch(sql)} ORDER BY due_at, id) AS turn
           ${dueBatches(sql)}
         ) AS batches
       ) AS ordered WHERE total - size < ${PART}

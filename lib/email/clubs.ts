@@ -5,7 +5,7 @@ import type { AnySql, Sql } from '../database/client.ts'
 import { NEWS, REQUESTS } from './batches.ts'
 import { isNotified } from './notifications.ts'
 import type { Outbox } from './outbox.ts'
-import type { Decision } from './templates/club.ts'
+import type { ClubDecision } from './templates/club.ts'
 
 /**
  * SQL statement that enqueues an email about new events of a club, without past events. Members get it if they want it,
@@ -25,9 +25,9 @@ export const enqueueNews = (
 `, userId, NEWS)
 
 /** SQL statement that enqueues an email to a member, or to somebody who was refused, about a decision of a user. */
-export const enqueueDecision = (
+export const enqueueClubDecision = (
   sql: AnySql, outbox: Pick<Outbox, 'enqueue'>,
-  { userId, clubId, kind }: { userId: string, clubId: string, kind: Decision['kind'] }, actorId: string
+  { userId, clubId, kind }: { userId: string, clubId: string, kind: ClubDecision['kind'] }, actorId: string
 ) => outbox.enqueue('club-decision', sql`
   SELECT
     user_id,

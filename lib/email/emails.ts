@@ -73,7 +73,9 @@ export const enqueueEmails = (
   RETURNING id
 `
 
-/** SQL query for `enqueueEmails`: an email without data to each of these users, a query with the column `id`. */
+/**
+ * SQL query for `enqueueEmails`: an email without data to each user of the query `users`, which has the column `id`.
+ */
 export const emailTo = (sql: AnySql, users: PendingQuery<Row[]>) => sql`
   SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM (${users}) AS addressed
 `
@@ -84,18 +86,19 @@ export const dueEmails = (sql: AnySql) => sql`
 `
 
 /**
- * SQL: whose turn an email is. The accounts and networks that cause emails take turns. So do templates, so that a seat
- * does not wait behind a message of the same person. The column `network` contains the cause, see `enqueueEmails`.
+ * SQL columns: the cause of an email, within its template. The accounts and networks that cause emails take turns. So
+ * do templates, so that a seat does not wait behind a message of the same person. The column `network` contains the
+ * cause, see `enqueueEmails`.
  */
-const turnOfEmail = (sql: AnySql) => sql`template, coalesce(network, '')`
+const causeOfEmail = (sql: AnySql) => sql`template, coalesce(network, '')`
 
-/** SQL: whose turn the emails of a batch are. */
-export const turnOfBatch = (sql: AnySql) => sql`template, coalesce(caused_by, '')`
+/** SQL columns: the cause of a batch, within its template. */
+export const causeOfBatch = (sql: AnySql) => sql`template, coalesce(caused_by, '')`
 
-/** SQL condition: whether no emails of the turn of a batch wait or are being sent. */
-export const isNextInTurn = (sql: AnySql) => sql`
-  (${turnOfBatch(sql)}) NOT IN (
-    SELECT ${turnOfEmail(sql)} FROM emails
+/** SQL condition: no email of the same cause and template as this batch waits or is being sent. */
+export const isCauseIdle = (sql: AnySql) => sql`
+  (${causeOfBatch(sql)}) NOT IN (
+    SELECT ${causeOfEmail(sql)} FROM emails
     WHERE status = 'pending' AND bulk
       AND (due_at <= now() OR due_at = claimed_at + make_interval(secs => ${LEASE_SECONDS}))
   )
@@ -108,8 +111,8 @@ const CLAIMING = 5_904_417_233
 const subjectOf = (sql: AnySql) => sql`coalesce(data #>> '{event,id}', data ->> 'event', data ->> 'club')`
 
 /**
- * Claims the oldest email of every turn, then the second ones, and so on. Without turns, the email of a person would be
- * late by minutes instead of seconds if one network asks for 1,500 new passwords. If not all of them fit, chance
+ * Claims the oldest email of every cause, then the second ones, and so on. Without turns, the email of a person would
+ * be late by minutes instead of seconds if one network asks for 1,500 new passwords. If not all of them fit, chance
  * decides, so that nobody is always the last. Emails to one user about one event or club follow one another, because an
  * email decides what is news in the next one. So senders claim one after the other, because a sender does not see which
  * emails another sender has claimed and not committed.
@@ -121,7 +124,7 @@ export async function claimEmails (sql: AnySql, { account, bulk }: ClaimLimits):
   const lock = sql`FOR UPDATE OF emails SKIP LOCKED FOR KEY SHARE OF users SKIP LOCKED`
   return await sql<ClaimedEmail[]>`
     WITH due AS (
-      SELECT id, bulk, row_number() OVER (PARTITION BY bulk, ${turnOfEmail(sql)} ORDER BY due_at, id) AS turn
+      SELECT id, bulk, row_number() OVER (PARTITION BY bulk, ${causeOfEmail(sql)} ORDER BY due_at, id) AS turn
       FROM (
         SELECT *, row_number() OVER (PARTITION BY user_id, ${subjectOf(sql)} ORDER BY due_at, id) AS nth
         FROM emails WHERE ${dueEmails(sql)}
@@ -212,8 +215,8 @@ export async function findRecipient (sql: Sql, id: string): Promise<Recipient | 
 /**
  * Numbers of unsent emails by state, with the age of the oldest email in seconds. `untried` counts the due emails that
  * no sender has tried; the age of a bulk email is at most the time since one was sent, because MAIL_RATE limits them.
- * `batches` counts the due email batches; its age is the time since the oldest batch was due whose turn has come. A
- * batch that waits for emails of its own turn is not late.
+ * `batches` counts the due email batches; its age is the time since the oldest batch was due that waits for no
+ * email of its own cause. A batch that waits for such emails is not late.
  */
 export type EmailCounts =
   Record<Exclude<EmailState, 'sent'> | 'untried' | 'batches', { count: number, age: number }>
@@ -234,7 +237,7 @@ export async function countEmails (sql: Sql): Promise<EmailCounts> {
     WHERE status = 'pending' AND due_at <= now() AND attempts = 0
     UNION ALL
     SELECT 'batches', count(*)::int,
-      coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE ${isNextInTurn(sql)})), 0)::float
+      coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE ${isCauseIdle(sql)})), 0)::float
     FROM email_batches WHERE due_at <= now()
   `
   const none = { count: 0, age: 0 }

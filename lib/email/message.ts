@@ -54,7 +54,7 @@ export interface Content {
 
 /**
  * An email template: a function in lib/email/templates/, listed in lib/email/templates.ts. Writes the email just before
- * each attempt to send it. Returns `undefined` if its facts have changed. Then the sender deletes the email.
+ * each attempt to send it. Returns `undefined` if its facts have changed. Then the email is not sent.
  */
 export type EmailTemplate<Data = any> = (email: ClaimedEmail<Data>, context: Context) => Promise<Content | undefined>
 

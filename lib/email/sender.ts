@@ -18,7 +18,7 @@ import {
 
 const TIMES_MS = {
   /** Interval between polls. A sender commits at most once per interval, and once more for each email with a link. */
-  turn: 1000,
+  tick: 1000,
   /** Pauses while the SMTP server is down. Each pause is twice as long as the previous pause. */
   pause: { first: 1000, longest: 60_000 },
   /** Time for running deliveries when the service stops. */
@@ -61,10 +61,10 @@ interface Options {
 }
 
 /**
- * Sends the emails in the outbox at least once, alongside any number of other senders. An email that an operation sends
- * by itself is lost if the process stops; of 1,000 emails of two instances that are killed 20 times, none is. Every
- * turn, it checks whether there is work, which only reads. If so, one commit records the outcomes and claims the next
- * emails. Running deliveries may take longer than a turn. Emails that are still waiting at the end of a turn are
+ * Sends the emails in the outbox at least once, alongside any number of other senders. Operations do not send emails by
+ * themselves, because a stop would lose them. Two instances that were killed 20 times lost none of 1,000 emails. Every
+ * tick, it checks whether there is work, which only reads. If so, one commit records the outcomes and claims the next
+ * emails. Running deliveries may take longer than a tick. Emails that are still waiting at the end of a tick are
  * released.
  */
 export class Sender {
@@ -83,9 +83,9 @@ export class Sender {
   #waiting: ClaimedEmail[] = []
   readonly #sending = new Set<{ bulk: boolean, ended: Promise<void> }>()
   readonly #outcomes: Outcome[] = []
-  /** Number of bulk emails that MAIL_RATE allows: the share of this turn plus the rest of the last turn. */
+  /** Number of bulk emails that MAIL_RATE allows: the share of this tick plus the rest of the last tick. */
   #allowance = 0
-  /** Whether the last turn wrote emails of a batch. */
+  /** Whether the last tick wrote emails of a batch. */
   #hasWritten = false
   /** The pause after the next failure of the server. */
   #pauseMs: number
@@ -124,13 +124,13 @@ export class Sender {
     while (!signal.aborted) {
       const start = performance.now()
       try {
-        await this.#turn()
+        await this.#tick()
         isFailing = false
       } catch (error) {
         if (!isFailing) this.#log.error({ err: error }, 'Cannot read or write the outbox')
         isFailing = true
       }
-      const rest = start + this.#times.turn - performance.now()
+      const rest = start + this.#times.tick - performance.now()
       await sleep(Math.max(0, rest), undefined, { signal }).catch(() => {})
     }
     this.#release()
@@ -139,13 +139,13 @@ export class Sender {
       .catch(error => this.#log.error({ err: error }, 'Cannot record outcomes of emails: they will be sent again'))
   }
 
-  async #turn () {
+  async #tick () {
     const { REMINDER_HOURS } = this.#config
     this.#release()
-    const share = this.#config.MAIL_RATE * this.#times.turn / 60_000
+    const share = this.#config.MAIL_RATE * this.#times.tick / 60_000
     this.#allowance = Math.min(this.#allowance, Math.max(share, 1)) + share
     const { account, bulk, batch, reminder } = await findWork(this.#shortSql, REMINDER_HOURS)
-    // Batches are written every other turn. Otherwise, a new password would wait until the reminders of all events are
+    // Batches are written every other tick. Otherwise, a new password would wait until the reminders of all events are
     // written, at 20 events per second.
     this.#hasWritten = !this.#hasWritten && (reminder || batch)
     if (this.#hasWritten) {

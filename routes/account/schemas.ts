@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { LAST_ADMIN, NEUTRAL_AUTHOR } from '../../lib/accounts/erasure.ts'
+import { LAST_ADMIN, IS_FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
 import { Busy } from '../../lib/auth/passwords.ts'
 import { TOO_MANY_PASSWORDS, TooManyEmails } from '../../lib/auth/rate-limits.ts'
 import {
@@ -27,7 +27,7 @@ export const erase = {
       }),
     }, { title: 'AccountErased' }),
     404: UserNotFound,
-    409: Message(LAST_ADMIN, NEUTRAL_AUTHOR),
+    409: Message(LAST_ADMIN, IS_FORMER_MEMBER),
   },
 }
 

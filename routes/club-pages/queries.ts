@@ -11,7 +11,7 @@ import {
 } from '../../lib/clubs/offices.ts'
 import type { AnySql, Sql } from '../../lib/database/client.ts'
 import { avatarOf, fullName, toColumns } from '../../lib/database/columns.ts'
-import { enqueueDecision, enqueueLeftRequests } from '../../lib/email/clubs.ts'
+import { enqueueClubDecision, enqueueLeftRequests } from '../../lib/email/clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import type { Role } from '../../lib/values/roles.ts'
@@ -147,7 +147,7 @@ export async function refuseMembers (sql: Sql, userId: string, clubId: string): 
   throw new HttpError(403, CLUB_NOT_ALLOWED)
 }
 
-type Decision = { state: 'member' | 'refused', reason?: string } | { office: Office | null }
+type MemberDecision = { state: 'member' | 'refused', reason?: string } | { office: Office | null }
 
 /** What a decision has changed; the audit log needs it. */
 interface MemberChange { state?: 'member' | 'refused', office?: Office | null, role?: Role }
@@ -160,7 +160,7 @@ type ChangedMember = Static<typeof changeMemberSchema.response[200]>['member']
  */
 export function changeMember (
   sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>, { actorId, clubId, userId, decision }:
-  { actorId: string, clubId: string, userId: string, decision: Decision }
+  { actorId: string, clubId: string, userId: string, decision: MemberDecision }
 ) {
   return sql.begin(async transaction => {
     await lockOffices(transaction, clubId, actorId, userId)
@@ -179,7 +179,7 @@ export function changeMember (
     `
     const kind = kindOf(before, after)
     if (kind && actorId !== userId) {
-      await transaction`${enqueueDecision(transaction, outbox, { userId, clubId, kind }, actorId)}`
+      await transaction`${enqueueClubDecision(transaction, outbox, { userId, clubId, kind }, actorId)}`
     }
     if (before.office && !after.office) {
       await transaction`${enqueueLeftRequests(transaction, outbox, clubId, actorId)}`

@@ -43,7 +43,7 @@ export const usersQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   },
 })
 
-/** SQL condition: excludes the placeholder author of erased users' posts. */
+/** SQL condition: excludes the former member, the author of erased users' posts. */
 const isPerson = (sql: AnySql) => sql`email <> ${FORMER_MEMBER.email}`
 
 export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> => ({

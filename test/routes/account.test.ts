@@ -26,7 +26,7 @@ const ACCEPTED = 'If this email has an account, an email is on its way'
 const INVALID = 'Invalid or expired link'
 
 /** The interval at which emails are sent, in milliseconds. */
-const TURN = 50
+const TICK = 50
 
 const lines: string[] = []
 const logger = () => createLogger('trace', { write (line) { lines.push(line) } })
@@ -43,7 +43,7 @@ const app = await build(t, {
 starts.restore()
 const { database: { shortSql }, config, log } = app
 const sender = new Sender({ sql: app.sql, shortSql, config, log, transport: new SmtpTransport(config) }, {
-  turn: TURN, pause: { first: TURN, longest: TURN }, stop: 1000,
+  tick: TICK, pause: { first: TICK, longest: TICK }, stop: 1000,
 })
 sender.start()
 t.teardown(() => sender.stop())
@@ -371,7 +371,7 @@ t.test('A registration asks to verify the email, once', async t => {
   assertMessage(t, await verify(token), 400, INVALID)
 
   t.equal((await post('/auth/register', { email, password: PASSWORD, ...NAMES })).statusCode, 409)
-  await sleep(5 * TURN)
+  await sleep(5 * TICK)
   t.equal(emailsTo(email).length, 1)
   await sql`UPDATE users SET email = ${`x${email}`} WHERE email = ${email}`
   t.equal(await provenAt(`x${email}`), null, 'another email is not verified')
@@ -689,7 +689,7 @@ t.test('The provider verifies the email address of an account that it creates or
     await signInByToken({ sub: randomUUID(), email })
     t.ok(await provenAt(email))
   }
-  await sleep(5 * TURN)
+  await sleep(5 * TICK)
   t.equal(emailsTo(created).length + emailsTo(linked).length, 0, 'where no password was set, no email')
 })
 
@@ -852,7 +852,7 @@ t.test('Concurrent sign-ins with the provider link an account once', async t => 
   const responses = await Promise.all(Array.from({ length: 4 }, () => signInByToken({ sub, email })))
   for (const { token } of responses) t.equal(await isSignedIn(token), 200)
   await mailTo(email)
-  await sleep(5 * TURN)
+  await sleep(5 * TICK)
   t.equal(emailsTo(email).length, 1)
 })
 

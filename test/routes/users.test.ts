@@ -274,7 +274,7 @@ t.test('GET /users/analytics counts rows, and omits roles without users', async 
   const byRole = (counts: Fields[]) => counts.sort((a, b) => String(a.role) < String(b.role) ? -1 : 1)
   t.strictSame(byRole(roleCounts), [{ role: 'ADMIN', _count: { role: 1 } }, { role: 'STUDENT', _count: { role: 2 } }])
   await person(app, 'CLUB_HEAD')
-  // The placeholder author of erased users' posts.
+  // The former member, the author of erased users' posts.
   await person(app, 'STUDENT', { email: 'former-member' })
   const { analytics: after } = (await ada.inject('GET', '/users/analytics')).json()
   t.equal(after.totalUsers, 4)

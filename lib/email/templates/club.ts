@@ -96,7 +96,7 @@ export const clubNews = notification<{ club: string, since: string }>(async ({ i
 })
 
 /** A decision about a membership or an office. */
-export interface Decision {
+export interface ClubDecision {
   club: string
   kind: 'accepted' | 'refused' | 'removed' | 'offered' | 'demoted' | 'ended'
   /** The office that is offered. */
@@ -106,7 +106,7 @@ export interface Decision {
 }
 
 /** Tells a person what an organizer has decided about their membership or office. */
-export const clubDecision = notification<Decision>(async ({ userId, data }, context) => {
+export const clubDecision = notification<ClubDecision>(async ({ userId, data }, context) => {
   const { club: id, kind, office, at } = data
   const { sql, config } = context
   const [now] = await sql<{

@@ -7,7 +7,7 @@ import {
   endOffice, findMembership, giveOffice, lockOffices, withdrawOffer,
 } from '../../../lib/clubs/offices.ts'
 import type { AnySql, Sql } from '../../../lib/database/client.ts'
-import { enqueueDecision, enqueueLeftRequests, enqueueRequests } from '../../../lib/email/clubs.ts'
+import { enqueueClubDecision, enqueueLeftRequests, enqueueRequests } from '../../../lib/email/clubs.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import { findOwnRole } from '../queries.ts'
@@ -167,7 +167,7 @@ export function answerOffer (
     await withdrawOffer(transaction, userId, clubId)
     if (replacedId) {
       const decision = { userId: replacedId, clubId, kind: 'demoted' as const }
-      await transaction`${enqueueDecision(transaction, outbox, decision, userId)}`
+      await transaction`${enqueueClubDecision(transaction, outbox, decision, userId)}`
     }
     const role = await findOwnRole(transaction, userId)
     const club = await readMembership(transaction, userId, clubId)

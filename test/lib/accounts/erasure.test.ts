@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { ROLES } from '#lib/values/roles.js'
 import { createLogger } from '#lib/http/logger.js'
-import { eraseUser, NEUTRAL_AUTHOR } from '#lib/accounts/erasure.js'
+import { eraseUser, IS_FORMER_MEMBER } from '#lib/accounts/erasure.js'
 import userCommand from '#lib/cli/user.js'
 import { enqueueEmails } from '#lib/email/emails.js'
 import { assertMessage } from '../../assertions.ts'
@@ -20,16 +20,16 @@ const user = (...args: string[]) => call(userCommand, { DATABASE_URL }, { args }
 
 const club = await insert(app, 'clubs')
 
-t.test('The neutral author is deleted only together with its posts', async t => {
+t.test('The former member is deleted only together with its posts', async t => {
   const [{ id }] = await sql<[{ id: string }]>`
     INSERT INTO users (email, password, first_name, last_name) VALUES ('former-member', '!', 'Former', 'member')
     RETURNING id
   `
   await insert(app, 'blogs', { status: 'PUBLISHED', author_id: id })
   const { code, stderr } = await user('erase', '--email', 'former-member')
-  t.strictSame([code, stderr], [1, `${NEUTRAL_AUTHOR}\n`])
+  t.strictSame([code, stderr], [1, `${IS_FORMER_MEMBER}\n`])
   const admin = await person(app, 'ADMIN')
-  assertMessage(t, await admin.inject('DELETE', `/account/${id}`), 409, NEUTRAL_AUTHOR)
+  assertMessage(t, await admin.inject('DELETE', `/account/${id}`), 409, IS_FORMER_MEMBER)
   t.equal((await user('erase', '--email', 'former-member', '--with-blogs')).code, 0)
   t.strictSame([...await sql`SELECT FROM users WHERE id = ${id}`], [])
 })
@@ -85,12 +85,12 @@ async function isErased (t: Test, { id, words }: { id: string, words: string[] }
   t.strictSame(containsAny(log, words), [], 'not in the log')
 }
 
-t.test('erase deletes the data of a user, and keeps published blogs under a neutral author', async t => {
+t.test('erase deletes the data of a user, and keeps published blogs under the former member', async t => {
   const bystander = await addActivePerson()
   for (const role of ROLES) {
     const ada = await addActivePerson(role)
     t.strictSame(await user('erase', '--email', ada.email),
-      result('Erased', ada.id, '1, kept under a neutral author', `2\n${KEPT}`))
+      result('Erased', ada.id, '1, kept under “Former member”', `2\n${KEPT}`))
     await isErased(t, ada)
   }
   const { blogs } = (await inject(app, 'GET', '/blogs')).json()
@@ -114,7 +114,7 @@ t.test('erase --dry-run prints the data that would be deleted, and keeps it', as
   const ada = await addActivePerson()
   const before = await allRows(app)
   t.strictSame(await user('erase', '--email', ada.email, '--dry-run'),
-    result('Would erase', ada.id, '1, kept under a neutral author', `2\n${KEPT}`))
+    result('Would erase', ada.id, '1, kept under “Former member”', `2\n${KEPT}`))
   t.strictSame(await user('erase', '--email', ada.email, '--dry-run', '--with-blogs'),
     result('Would erase', ada.id, '1', '3\n'))
   t.strictSame(await allRows(app), before)

@@ -55,7 +55,7 @@ t.test('import reads the file of GET /exports/users.csv', async t => {
     `
     await person(app, 'STUDENT', { first_name: name, last_name: `${name}x`, club_id: club.id })
   }
-  // Accounts from an identity provider, and the placeholder author of erased users' posts.
+  // Accounts from an identity provider, and the former member, the author of erased users' posts.
   for (const email of ['jörg@example.org', 'ada@localhost', '=ada@example.org', 'former-member']) {
     await person(app, 'STUDENT', { email, last_name: '' })
   }

@@ -85,9 +85,9 @@ async function deliverDue (t: Test, variables: NodeJS.Dict<string> = {}) {
     sql,
     shortSql: app.database.shortSql,
     config,
-    log: { info () {}, warn () {}, error (error: unknown) { t.fail('a turn fails', { error }) } },
+    log: { info () {}, warn () {}, error (error: unknown) { t.fail('a tick fails', { error }) } },
     transport: new SmtpTransport(config),
-  }, { turn: 20, pause: { first: 20, longest: 40 }, stop: 100 })
+  }, { tick: 20, pause: { first: 20, longest: 40 }, stop: 100 })
   sender.start()
   const isDone = async () => {
     // Asked first: reminders become batches, and batches become emails.
@@ -634,7 +634,7 @@ t.test('A cancellation names the date of a change that may have arrived, not of 
       config: testConfig({ ...MAIL, JWT_SECRET: 'x'.repeat(32) }),
       log: { info () {}, warn () {}, error () {} },
       transport,
-    }, { turn: 5, pause: { first: 20, longest: 40 }, stop: 100 })
+    }, { tick: 5, pause: { first: 20, longest: 40 }, stop: 100 })
     sender.start()
     while (!(await sql`SELECT FROM emails WHERE status = 'pending' AND error = 'lost'`).count) await sleep(5)
     await sender.stop()

@@ -32,7 +32,7 @@ const app = await build(t)
 const { sql } = app
 t.beforeEach(async () => { await sql`DELETE FROM emails` })
 
-const TIMES = { turn: 20, pause: { first: 20, longest: 40 }, stop: 100 }
+const TIMES = { tick: 20, pause: { first: 20, longest: 40 }, stop: 100 }
 
 /** Starts a sender, which stops with the test. */
 function startSender (t: Test, server: { url: string }, options: {
@@ -40,7 +40,7 @@ function startSender (t: Test, server: { url: string }, options: {
   sql?: typeof sql
   shortSql?: typeof sql
   transport?: Transport
-  turn?: number
+  tick?: number
   stop?: number
 } = {}) {
   const lines: [details: any, message: string][] = []
@@ -52,7 +52,7 @@ function startSender (t: Test, server: { url: string }, options: {
     config,
     log: { info: log, warn: log, error: log },
     transport: options.transport ?? new SmtpTransport(config, { connect: 5000, send: 5000, idle: 5000 }),
-  }, { ...TIMES, turn: options.turn ?? TIMES.turn, stop: options.stop ?? TIMES.stop })
+  }, { ...TIMES, tick: options.tick ?? TIMES.tick, stop: options.stop ?? TIMES.stop })
   sender.start()
   t.teardown(() => sender.stop())
   return { sender, lines, messages: () => lines.map(([, message]) => message) }
@@ -117,7 +117,7 @@ t.test('An idle sender only reads', async t => {
   const readOnly = postgres(app.config.DATABASE_URL!, { connection: { default_transaction_read_only: true } })
   t.teardown(() => readOnly.end())
   const { messages } = startSender(t, server, { sql: readOnly, shortSql: readOnly })
-  await sleep(10 * TIMES.turn)
+  await sleep(10 * TIMES.tick)
   t.strictSame(messages(), [])
   await enqueue(id)
   await until(() => messages().includes('Cannot read or write the outbox'))
@@ -129,13 +129,13 @@ t.test('Emails about an account overtake bulk emails, which keep to MAIL_RATE', 
   for (let n = 0; n < 5; n++) await enqueue(id, 'news', { title: `News ${n}` })
   await enqueue(id)
   // Long enough for two emails: the second one would be released, and the next one claimed instead.
-  startSender(t, server, { variables: { MAIL_RATE: '120' }, turn: 500 })
+  startSender(t, server, { variables: { MAIL_RATE: '120' }, tick: 500 })
   await until(() => server.emails.length >= 2)
   await enqueue(id)
   await all(...Array(7).fill('sent'))
   const news = await sql`SELECT data ->> 'title' AS title, claimed_at FROM emails WHERE bulk ORDER BY claimed_at, id`
   t.strictSame(news.map(({ title }) => title), [0, 1, 2, 3, 4].map(n => `News ${n}`))
-  // A turn that a busy machine has missed may be made up for.
+  // A tick that a busy machine has missed may be made up for.
   t.ok(news[4]!.claimed_at - news[0]!.claimed_at > 1400, 'half a second from one to the next')
   const waits = (await sql<{ count: number }[]>`
     SELECT count(news.id)::integer FROM emails AS account LEFT JOIN emails AS news
@@ -143,11 +143,11 @@ t.test('Emails about an account overtake bulk emails, which keep to MAIL_RATE', 
     WHERE NOT account.bulk GROUP BY account.id ORDER BY account.id
   `).map(({ count }) => count)
   t.equal(waits[0], 0, 'none is claimed before an email about an account')
-  t.ok(waits[1]! <= 2, 'except in a turn that has begun')
+  t.ok(waits[1]! <= 2, 'except in a tick that has begun')
 })
 
 t.test('Bulk emails go out at MAIL_RATE, no slower and no faster', async t => {
-  // Takes no time, which a busy machine would make longer than a turn.
+  // Takes no time, which a busy machine would make longer than a tick.
   let sent = 0
   const transport: Transport = {
     async send () {
@@ -157,7 +157,7 @@ t.test('Bulk emails go out at MAIL_RATE, no slower and no faster', async t => {
     async verify () {},
     close () {},
   }
-  // Three a turn, one and a half, half of one
+  // Three a tick, one and a half, half of one
   for (const [rate, count] of [[1800, 60], [900, 30], [300, 10]] as const) {
     await sql`DELETE FROM emails`
     sent = 0
@@ -166,26 +166,26 @@ t.test('Bulk emails go out at MAIL_RATE, no slower and no faster', async t => {
       SELECT ${id}::uuid AS user_id, '{"title": "News"}'::jsonb AS data, NULL AS key
       FROM generate_series(1, ${count}::integer)
     `, null)
-    // When each turn has begun, with one look at what there is to send.
-    const turns: number[] = []
+    // When each tick has begun, with one look at what there is to send.
+    const ticks: number[] = []
     const shortSql = new Proxy(app.database.shortSql, {
       apply (target, self, [parts, ...rest]) {
-        if (/AS account,/.test(parts.join())) turns.push(performance.now())
+        if (/AS account,/.test(parts.join())) ticks.push(performance.now())
         return Reflect.apply(target, self, [parts, ...rest])
       },
     })
     const { sender } = startSender(t, { url: 'smtp://127.0.0.1:9' }, {
-      variables: { MAIL_RATE: String(rate) }, turn: 100, shortSql, transport,
+      variables: { MAIL_RATE: String(rate) }, tick: 100, shortSql, transport,
     })
     await until(() => sent > 0)
-    const [start, before] = [performance.now(), turns.length]
+    const [start, before] = [performance.now(), ticks.length]
     await until(() => sent === count)
-    const [seconds, passed] = [(performance.now() - start) / 1000, turns.length - before]
+    const [seconds, passed] = [(performance.now() - start) / 1000, ticks.length - before]
     await sender.stop()
-    // A turn of a busy machine may take longer, but not most of them.
-    const lengths = turns.slice(1).map((turn, n) => turn - turns[n]!)
+    // A tick of a busy machine may take longer, but not most of them.
+    const lengths = ticks.slice(1).map((tick, n) => tick - ticks[n]!)
     const usual = percentile(lengths, 50)
-    const shown = `${rate} a minute: ${seconds.toFixed(1)} s in ${passed} turns of ${usual.toFixed()} ms`
+    const shown = `${rate} a minute: ${seconds.toFixed(1)} s in ${passed} ticks of ${usual.toFixed()} ms`
     t.ok(seconds > 1.6 && passed < 25 && usual < 150, shown)
   }
 })
@@ -317,7 +317,7 @@ t.test('The emails of a sender that was killed are sent when their lease has exp
   const [email] = await claimEmails(sql, { account: 1, bulk: 1 })
   t.equal((await claimEmails(sql, { account: 1, bulk: 1 })).length, 0)
   const { sender } = startSender(t, server)
-  await sleep(5 * TIMES.turn)
+  await sleep(5 * TIMES.tick)
   t.equal(server.emails.length, 0, 'before it expires')
   await sql`UPDATE emails SET due_at = now()`
   await all('sent')
@@ -366,7 +366,7 @@ t.test('An outcome that may not have been recorded is recorded again', async t =
   const { messages } = startSender(t, server, { sql: losing })
   await until(() => isLost)
   const [row] = await sql`SELECT xmin FROM emails`
-  await sleep(5 * TIMES.turn)
+  await sleep(5 * TIMES.tick)
   t.ok(messages().includes('Cannot read or write the outbox'))
   t.strictSame((await sql`SELECT xmin, attempts FROM emails`)[0], { ...row, attempts: 1 })
   t.equal(server.emails.length, 1)
@@ -421,7 +421,7 @@ t.test('Emails that are claimed and not begun are released', async t => {
   await until(async () => (await begun()).length === 4)
   const rows = () => sql`SELECT xmin FROM emails ORDER BY id`
   const before = await rows()
-  await sleep(5 * TIMES.turn)
+  await sleep(5 * TIMES.tick)
   t.strictSame(await rows(), before, 'and not claimed again while all connections are taken')
   const stopped = sender.stop()
   finish!()
@@ -451,7 +451,7 @@ t.test('Reminders of many events do not delay emails about an account', async t 
   `
   const ada = await person(app, 'STUDENT')
   await enqueue(ada.id)
-  startSender(t, await startMailServer(t), { turn: 100 })
+  startSender(t, await startMailServer(t), { tick: 100 })
   await all('sent')
   const [{ count }] = await sql<[{ count: number }]>`SELECT count(*)::int FROM event_reminders`
   t.ok(count < 100, `${count} events were first`)
@@ -480,13 +480,13 @@ t.test('Networks take turns', async t => {
   `, network)
   await write(eve, '2001:db8:1::/48', 1500)
   const begin = performance.now()
-  startSender(t, server, { turn: 1000 })
+  startSender(t, server, { tick: 1000 })
   await until(() => server.emails.length > 0)
   await write(ada, '192.0.2.1', 1)
   const before = server.emails.length
   const position = () => server.emails.findIndex(({ to }) => to[0] === ada.email)
   await until(() => position() >= 0)
-  t.ok(position() - before <= 2 * 20, `behind ${position() - before} others: the rest of a turn, and the next one`)
+  t.ok(position() - before <= 2 * 20, `behind ${position() - before} others: the rest of a tick, and the next one`)
   const [{ commits }] = await sql<[{ commits: number }]>`
     SELECT count(DISTINCT settled_at)::integer AS commits FROM emails
   `
@@ -502,7 +502,7 @@ t.test('An email whose account is erased while it waits in a batch is not sent',
   const [ada, grace] = [await person(app), await person(app)]
   for (let n = 0; n < 4; n++) await enqueue(ada.id)
   await enqueue(grace.id)
-  const { sender, messages } = startSender(t, server, { turn: 60_000 })
+  const { sender, messages } = startSender(t, server, { tick: 60_000 })
   await until(() => finish.length === 4)
   await eraseUser(sql, grace.email, {})
   for (const end of finish) end()

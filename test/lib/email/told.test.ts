@@ -228,7 +228,7 @@ async function tellStory (plan: Step[]) {
         },
         close () {},
       },
-    }, { turn: 2, pause: { first: 1000, longest: 1000 }, stop: 100 })
+    }, { tick: 2, pause: { first: 1000, longest: 1000 }, stop: 100 })
     const [{ start }] = await sql<[{ start: Date }]>`SELECT now() AS start`
     sender.start()
     for (let n = 0; n < 3000; n++) {

@@ -24,14 +24,14 @@ const limit = (id: string, capacity: number) => admin.inject('PUT', `/agenda/${i
 const register = (who: Person, id: string) => who.inject('POST', `/events/${id}/register`)
 const answer = (who: Person, id: string, coming: boolean) => who.inject('PUT', `/me/seats/${id}`, { coming })
 
-/** Starts a sender whose bulk emails take one turn each. Returns the server, and a wait for a subject of a person. */
-async function startSending (t: Test, turn = 20) {
+/** Starts a sender whose bulk emails take one tick each. Returns the server, and a wait for a subject of a person. */
+async function startSending (t: Test, tick = 20) {
   const server = await startMailServer(t)
   const config = testConfig({ ...MAIL, SMTP_URL: server.url, MAIL_RATE: '3000', REMINDER_HOURS: '0' })
-  const log = { info () {}, warn () {}, error (error: unknown) { t.fail('a turn fails', { error }) } }
+  const log = { info () {}, warn () {}, error (error: unknown) { t.fail('a tick fails', { error }) } }
   const sender = new Sender({
     sql, shortSql: app.database.shortSql, config, log, transport: new SmtpTransport(config),
-  }, { turn, pause: { first: 20, longest: 40 }, stop: 100 })
+  }, { tick, pause: { first: 20, longest: 40 }, stop: 100 })
   sender.start()
   t.teardown(() => sender.stop())
   return {
