@@ -1211,7 +1211,7 @@ export interface paths {
         get?: never;
         /**
          * Change your password
-         * @description Revokes all your tokens, including the token of this request, and returns a new token. Unlike a sign-up, this refuses common passwords and passwords that contain your email address. If your account has no password yet, use `POST /account/password/forgot` instead. Too many wrong or refused passwords get a 429.
+         * @description Revokes all your tokens, including the token of this request, and returns a new token. Unlike a sign-up, this refuses common passwords and passwords that contain your email address. If your account has no password yet, use `POST /account/password/forgot` instead. Too many wrong passwords, or more than 20 new passwords, get a 429.
          */
         put: operations["changeMyPassword"];
         post?: never;

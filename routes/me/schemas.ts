@@ -18,7 +18,8 @@ export const changePassword = {
   summary: 'Change your password',
   description: 'Revokes all your tokens, including the token of this request, and returns a new token. Unlike ' +
     'a sign-up, this refuses common passwords and passwords that contain your email address. If your account has no ' +
-    'password yet, use `POST /account/password/forgot` instead. Too many wrong or refused passwords get a 429.',
+    'password yet, use `POST /account/password/forgot` instead. Too many wrong passwords, or more than 20 new ' +
+    'passwords, get a 429.',
   body: Type.Object({
     currentPassword: CurrentPassword(),
     newPassword: NewPassword(),
