@@ -189,7 +189,7 @@ function withReferences (node: unknown, scope: FastifyInstance): unknown {
   const { additionalProperties: _, ...open } = node as { additionalProperties?: false }
   const copy: Record<string, unknown> = Object.fromEntries(Object.entries(open).map(([key, value]) =>
     [key, key === 'examples' ? value : withReferences(value, scope)]))
-  // A field of this name has a schema.
+  // In an object of properties, `title` is the schema of a field `title`.
   if (typeof copy.title !== 'string') return copy
   const { title, ...schema } = copy
   const named = { $id: title, ...schema }

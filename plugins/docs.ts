@@ -52,7 +52,8 @@ export default fp(async app => {
       if (url === '/docs/json') return app.sendDescription(reply.request, reply, prefix)
       if (url === '/docs/yaml') return reply.callNotFound()
     })
-    // The client of a response that waits for another one may leave before Fastify looks at the file.
+    // A pipelined response waits for the response before it. If its client leaves then, Fastify never reads the file,
+    // so it is closed here.
     docs.addHook('onSend', async (_request, { raw }, payload) => {
       if (payload instanceof Readable) finished(raw, () => payload.destroy())
     })

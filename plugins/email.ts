@@ -53,6 +53,6 @@ export default fp(async app => {
   app.addHook('onReady', async () => sender.start())
   // The sender stops while requests finish, so it does not prolong a stop.
   app.addHook('preClose', async () => { sender.stop() })
-  // The database closes later, because this plugin depends on it.
+  // Waits for the end of the stop. The database closes later, because this plugin depends on it.
   app.addHook('onClose', () => sender.stop())
 }, { name: 'email', dependencies: ['database'] })

@@ -28,7 +28,8 @@ export default fp(async app => {
     if (error.validation) {
       return reply.code(400).send({ message: 'Validation error', errors: error.validation.map(toIssue) })
     }
-    // Fastify refuses malformed JSON, large bodies and other media types. The code of a DOMException is a number.
+    // Fastify refuses malformed JSON, large bodies and other media types. `String`, because the code of
+    // a DOMException is a number.
     if (String(error.code).startsWith('FST_') && error.statusCode && error.statusCode < 500) {
       return reply.code(error.statusCode).send({ message: error.message })
     }

@@ -23,7 +23,10 @@ declare module 'fastify' {
   }
 
   interface FastifyContextConfig {
-    /** The query of a public list with its arguments for a query string. Clients of `GET /live` can watch this list. */
+    /**
+     * The cached query of a public list with its arguments, from the parsed query string. Clients of `GET /live` can
+     * watch this list.
+     */
     list?: (query: any, picturesUrl: string | null) => ListQuery
   }
 }

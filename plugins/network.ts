@@ -15,8 +15,7 @@ declare module 'fastify' {
 }
 
 /**
- * Makes a request a `Client` of queues, which tells its network and whether it still waits, and its connection one of
- * this network.
+ * Gives each request the fields of a `Client` (lib/http/fair-queue.ts), and tells its connection the network.
  */
 export default fp(async app => {
   app.decorateRequest('network', {

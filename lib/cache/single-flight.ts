@@ -22,7 +22,7 @@ class AbortError extends Error {
  * - WAITING: the previous read is running, or the queue has not started this read yet. Clients can join. The read is
  *   one entry of the queue, and begins as soon as the network of any client may begin work. It fails if all of them are
  *   refused.
- * - GATHERING: the read begins in the next turn of the event loop. Clients can join.
+ * - STARTING: the read begins in the next turn of the event loop. Clients can join.
  * - READING: the read is running. It may predate a commit that a new client must see, so new clients join the next
  *   flight. A client with the id of a snapshot can still join if it equals the id at the start, because every commit
  *   changes it.
@@ -32,7 +32,7 @@ class AbortError extends Error {
 class Flight<T> {
   next: Flight<T> | undefined
   readonly result: Promise<T>
-  #state: 'WAITING' | 'GATHERING' | 'READING' = 'WAITING'
+  #state: 'WAITING' | 'STARTING' | 'READING' = 'WAITING'
   /** Id of the newest snapshot that a client knew when the read began. Clients with this id can join a running read. */
   #snapshot: string | null = null
   readonly #read: Read<T>
@@ -54,7 +54,7 @@ class Flight<T> {
     const isEarly = this.#state === 'WAITING'
       // The queue drops a read that it refuses. A client that comes later begins a new read, and is not refused by it.
       ? !this.#isQueued || this.#read.queue.join(clients, this.#run)
-      : this.#state === 'GATHERING' || (snapshot !== null && snapshot === this.#snapshot)
+      : this.#state === 'STARTING' || (snapshot !== null && snapshot === this.#snapshot)
     if (!isEarly) return false
     this.#clients.push(...clients)
     this.#snapshot = snapshot ?? this.#snapshot
@@ -68,7 +68,7 @@ class Flight<T> {
   }
 
   readonly #run = async () => {
-    this.#state = 'GATHERING'
+    this.#state = 'STARTING'
     await setImmediate()
     this.#state = 'READING'
     return this.#read.run(() => {

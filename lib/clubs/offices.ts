@@ -6,7 +6,9 @@ import type { Role } from '../values/roles.ts'
 import { CLUB_NOT_ALLOWED } from '../values/schemas.ts'
 import { isOfferValid, isOrganizer, leadsClub, managesClub, officeOf } from './members.ts'
 
-// An office ends when `users.club_id` is cleared: every operation reads it, so no token has the rights any more.
+// An office ends when `users.club_id` is cleared: every operation reads it, so no token has the rights any more. The
+// card of a person is `users.club_id` and `users.role`, which the contract publishes. Memberships are in
+// `club_members`. The trigger `follow_club` (migrations/20261129013000000_club-members.sql) keeps both in step.
 
 export type Office = 'head' | 'deputy'
 
@@ -25,8 +27,7 @@ export interface Membership {
 
 /**
  * Locks a club with everything that decides about its offices: one or two people, its head, and those who made offers
- * to them. Operations that change offices follow one another, so that nobody becomes the head after this has read who
- * it is.
+ * to them. Operations that change offices follow one another, so that the head stays the same from here to the commit.
  */
 export async function lockOffices (sql: TransactionSql, clubId: string, userId: string, otherId = userId) {
   await sql`SELECT pg_advisory_xact_lock(hashtextextended(concat('offices of ', ${clubId}::uuid), 0))`
@@ -89,7 +90,8 @@ export const withdrawOffer = (sql: TransactionSql, userId: string, clubId: strin
  * the id of that person.
  */
 export async function giveOffice (sql: TransactionSql, userId: string, clubId: string, office: Office) {
-  // Whom an admin moved away still is the head in this club, or in the other one, and must not get that office back.
+  // If an admin has moved a head to a different club, `club_head_id` still names this person. They must not become head
+  // again by this.
   await sql`
     UPDATE clubs SET club_head_id = NULL FROM users
     WHERE users.id = ${userId} AND club_head_id = users.id AND NOT ${isOrganizer(sql)}
@@ -117,8 +119,8 @@ export async function endOffice (sql: TransactionSql, userId: string, clubId: st
 }
 
 /**
- * Changes the card of a person, and writes back the membership that a trigger then ends, without the offer of an
- * office: nothing locks that club against an offer to somebody else, or the author of the offer against an erasure.
+ * Changes the card of a person. The trigger then ends the membership in the club on the old card, so this writes it
+ * back, but without its office offer, because that club and the author of the offer are not locked.
  */
 async function keepingMemberships (sql: TransactionSql, userId: string, change: () => PromiseLike<unknown>) {
   const kept = await sql<{ member: string }[]>`

@@ -30,7 +30,10 @@ type Timeouts = Pick<Config, 'STOP_DELAY' | 'DATABASE_TIMEOUT' | 'OTEL_EXPORTER_
 /** Timeouts of a shutdown in seconds. compose.yaml, Dockerfile and docs/run/operate.md contain the default total. */
 export function shutdownTimeouts (config: Timeouts) {
   const { STOP_DELAY, DATABASE_TIMEOUT, OTEL_EXPORTER_OTLP_ENDPOINT } = config
-  /** The longest operation: a sign-in without a token, or the lookup of a token before other work. */
+  /**
+   * The longest operation: a sign-in with the identity provider, or the check of a token and then two passwords or a
+   * picture.
+   */
   const operation = DATABASE_TIMEOUT +
     Math.max(PROVIDER_SECONDS, DATABASE_TIMEOUT + Math.max(2 * HASHING_SECONDS, CONVERSION_SECONDS))
   /** Time from the end of STOP_DELAY until open connections are closed. */

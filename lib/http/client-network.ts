@@ -38,9 +38,9 @@ export function isProxyOf ({ TRUST_PROXY }: Pick<Config, 'TRUST_PROXY'>) {
 }
 
 /**
- * Returns the subscriber that an IP address belongs to: the IPv4 address in its canonical form, or the first 48 bits of
- * an IPv6 address, the largest network of a subscriber. Limits and queues count by it. Anything that is not an
- * IP address becomes `unknown`, so that clients cannot invent networks.
+ * Returns the network of a client: its IPv4 address in the canonical form, or the first 48 bits of its IPv6 address,
+ * because no subscriber has a larger one. Limits and queues count by it. Anything that is not an IP address becomes
+ * `unknown`, so that clients cannot invent networks.
  */
 export function clientNetwork (address: string): string {
   const ip = parseAddress(address)

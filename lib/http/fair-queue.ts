@@ -1,4 +1,4 @@
-/** A client that waits for work, such as a reply. Queues are fair by its network. */
+/** A client that waits for work, such as a request. Queues are fair by its network. */
 export interface Client {
   readonly network: string
   /** Tells whether it still waits. */

@@ -57,9 +57,9 @@ export function createMeter ({ heap, resident }: Memory['most']) {
 /**
  * Keeps a flood from ending the process: of 150 clients that send posts of 1 MB to a process of 256 MB, it closes 123
  * connections in eight seconds, and others are served. Closes connections if the process uses too much memory: of the
- * network that holds most, heaviest first. What decides that connections close is what the process uses. Whose
- * connections close is decided by what their sockets tell: bytes that have arrived since the request began, bytes that
- * the kernel has not accepted, and requests without a response.
+ * network that holds most, heaviest first. The use of the process decides when connections close. Their sockets decide
+ * which: bytes that have arrived since the request began, bytes that the kernel has not accepted, and requests without
+ * a response.
  */
 export class Memory {
   closed = 0

@@ -21,8 +21,8 @@ const STALLED_SECONDS = 120
 const PIPELINED = 16
 
 /**
- * Maximum number before a request with so many characters in its address and headers. 400 connections, each with
- * 16 requests for streams with tokens of 14 KB, ended a process of 256 MB within a second.
+ * Maximum number of unanswered requests before a request with more characters in its URL and headers. 400 connections,
+ * each with 16 requests for streams with tokens of 14 KB, ended a process of 256 MB within a second.
  */
 const LARGE = { pipelined: 4, length: 4096 }
 

@@ -120,7 +120,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
 const auditDraw = (request: FastifyRequest, { id, drawAt }: { id: string, drawAt: string | null }) =>
   audit(request, 'draw-set', { target: id, drawAt })
 
-/** The list for a query string. */
+/** The cached query of this list and its arguments, for the handler and for `GET /live`. */
 function list ({ club, from, to, limit = '20', cursor }: Static<typeof schemas.list.querystring>) {
   return [agendaQuery, {
     clubs: club === undefined ? null : [club].flat(),

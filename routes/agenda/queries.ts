@@ -49,8 +49,8 @@ export function agendaQuery (
     ${after === null ? sql`` : sql`AND (events.date, events.id) > (${after.time}::text::timestamptz, ${after.id})`}
   `
   const dayBefore = sql`${from}::text::timestamptz - interval '24 hours'`
-  // One row more than the page tells whether there is a next page. An index finds what began within the last day. Of
-  // the events before, only those of several days may still run.
+  // One row more than the page tells whether there is a next page. An index finds what began within the last day.
+  // Earlier events run only if they last longer than a day.
   const page = sql`
     SELECT id, date AS at FROM (
       (
@@ -58,6 +58,7 @@ export function agendaQuery (
         WHERE events.date > ${dayBefore} AND ${conditions} ORDER BY events.date, events.id LIMIT ${limit + 1}
       ) UNION ALL (
         SELECT events.id, events.date FROM event_details JOIN events ON events.id = event_id
+        -- The number must equal the condition of the index event_details_of_days.
         WHERE duration_ms > 86400000 AND events.date <= ${dayBefore} AND ${conditions}
       )
     ) AS found ORDER BY date, id
@@ -95,7 +96,8 @@ export const agendaEventQuery = (sql: Sql, id: string): CachedQuery<Body<typeof 
 
 /**
  * The draw of an event. Without a row if the event is unknown or has no draw. The order comes from the line, not from
- * the lots, so that the lots prove it.
+ * the lots, so that the lots prove it. `seats` are the seats that people before the draw left, but at least the seats
+ * that the draw has given: a smaller room takes none away.
  */
 export const drawQuery = (sql: Sql, id: string): CachedQuery<Body<typeof getDraw>> => ({
   fields: sql`
@@ -196,7 +198,10 @@ export function insertEvent (
   })
 }
 
-/** An event before a change. */
+/**
+ * An event before a change: columns as `toColumns` makes them, because they are compared with the new columns, and
+ * fields, because they are merged with the body.
+ */
 interface Known {
   date: Date
   sequence: number
@@ -258,8 +263,9 @@ export function changeEvent (
       INSERT INTO event_details ${sql(columns)} ON CONFLICT (event_id) DO UPDATE SET ${sql(columns)}
     `
     if (drawAt) await setDraw(transaction, id, drawAt)
-    // A trigger counts changes of the title and the date.
+    // A trigger counts changes of the title and the date (migrations/20261120000006000_events.sql).
     if (Object.keys(eventColumns).length > 0) await transaction`UPDATE events SET ${sql(eventColumns)} WHERE id = ${id}`
+    // One request is one change: the trigger has counted the title and the date one by one.
     await transaction`
       WITH changed AS (
         UPDATE events SET sequence = ${known.sequence + 1}

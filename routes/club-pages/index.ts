@@ -7,7 +7,7 @@ import { currentMinute } from '../../lib/values/formats.ts'
 import { changeClub, changeMember, clubPageQuery, clubPagesQuery, membersQuery, refuseMembers } from './queries.ts'
 import * as schemas from './schemas.ts'
 
-/** Clubs for everybody, without the names and email addresses of their members, and what their organizers change. */
+/** Public pages of clubs, and the operations by which organizers change a club and its members. */
 const clubPages: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
@@ -34,6 +34,7 @@ const clubPages: FastifyPluginAsyncTypebox = async app => {
     const { user, params: { id }, body: { name, description, imageUrl, joining } } = request
     const changes = { name, description, imageUrl, joining }
     const club = await changeClub(app.sql, picturesUrlOf(app.config, request), {
+      // The body has given fields only.
       userId: user.id, id, changes: request.body,
     })
     audit(request, 'club-changed', { target: club.id, fields: changedFields(changes) })

@@ -107,7 +107,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
   })
 }
 
-/** The list for a query string. */
+/** The cached query of this list and its arguments, for the handler and for `GET /live`. */
 function list ({ page, limit, sort = 'desc' }: Static<typeof schemas.list.querystring>) {
   // Without a radix, `0x10` is 16. PostgreSQL refuses a negative limit, which becomes the 500 of the contract.
   return [eventsQuery, parseInt(page ?? '') || 1, parseInt(limit ?? '') || 12, sort] as const

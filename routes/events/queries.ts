@@ -163,7 +163,8 @@ export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, use
 
 /**
  * Registers the user and enqueues a confirmation; `undefined` if the user is already registered, or registration is not
- * open. Triggers of the table count the registration, and give the user a place in the line.
+ * open. Triggers count the registration (`count_event_registrations` in migrations/20261120000007000_counts.sql) and
+ * give the user a place in line (`line_up` in migrations/20261129141000000_draws.sql).
  */
 export async function insertRegistration (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, eventId: string

@@ -46,7 +46,7 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
   })
 }
 
-/** The list for a query string. */
+/** The cached query of this list and its arguments, for the handler and for `GET /live`. */
 function list ({ page, limit }: Static<typeof schemas.list.querystring>) {
   // PostgreSQL refuses NaN, which becomes the 500 of the contract.
   return [

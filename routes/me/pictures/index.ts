@@ -13,6 +13,7 @@ import * as schemas from './schemas.ts'
 const pictures: FastifyPluginAsyncTypebox = async app => {
   const { MAX_PICTURE_BYTES, REQUEST_TIMEOUT } = app.config
 
+  // A scope of its own, because only the upload takes pictures instead of JSON.
   app.register(async app => {
     app.removeAllContentTypeParsers()
     app.addContentTypeParser(PICTURE_TYPES, { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
