@@ -40,7 +40,7 @@ export async function createAccount (
 }
 
 /**
- * SQL expression: the id of the account with exactly this email address, or else of the only account whose address
+ * SQL: the id of the account with exactly this email address, or else of the only account whose address
  * differs in case. For everything outside the contract, such as commands, because people ignore case in addresses.
  */
 export const idOfEmail = (sql: AnySql, email: string) => sql`(

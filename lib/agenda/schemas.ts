@@ -32,7 +32,7 @@ export const agendaFields = {
 export const AgendaEvent = ResponseObject(agendaFields, { title: 'AgendaEvent' })
 
 /** The fields of a seat. */
-export const SeatFields = {
+export const seatFields = {
   state: Enum(SEAT_STATES, {
     description: '`seated`, `waiting` for a seat, `drawing`: takes part in the draw of seats, or `declined`: the ' +
       'person does not come.',

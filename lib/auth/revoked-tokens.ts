@@ -1,6 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { AnySql } from '../database/client.ts'
+import { arrayOf } from '../database/columns.ts'
 
 /**
  * SQL statement that revokes all tokens of some users. The query `users` selects their `id`s and locks the rows, so
@@ -27,5 +28,5 @@ export const epochOf = (sql: AnySql) => sql`(SELECT epoch FROM revoked_tokens WH
 
 /** SQL column: the epochs of users with revoked tokens, as a JSON object by user id, or null. */
 export const epochsOf = (sql: AnySql, userIds: string[]) => sql`(
-  SELECT json_object_agg(user_id, epoch) FROM revoked_tokens WHERE user_id = ANY (${`{${userIds.join()}}`}::uuid[])
+  SELECT json_object_agg(user_id, epoch) FROM revoked_tokens WHERE user_id = ANY (${arrayOf(userIds)}::uuid[])
 )`

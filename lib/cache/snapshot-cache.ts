@@ -41,7 +41,7 @@ interface CacheEntry {
 }
 
 /**
- * SQL expression: the id of the current snapshot. If two ids are equal, no transaction was committed in between:
+ * SQL: the id of the current snapshot. If two ids are equal, no transaction was committed in between:
  *
  * - `pg_current_snapshot()` identifies the finished transactions. Every commit of a write changes it before the client
  *   gets the response to its commit. On a standby it omits transactions, so the id is null there.

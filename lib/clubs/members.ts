@@ -8,12 +8,12 @@ export const MOST_CLUBS = 50
 /** Whether a person can join a club at once, must ask, or cannot join. */
 export const JOINING = ['open', 'request', 'closed'] as const
 
-/** SQL expression: who can join `clubs`. */
+/** SQL: who can join `clubs`. */
 export const joiningOf = (sql: AnySql) => sql`
   coalesce((SELECT joining FROM club_details WHERE club_id = clubs.id), 'request')
 `
 
-/** SQL expression: the number of members of `clubs`. */
+/** SQL: the number of members of `clubs`. */
 export const memberCount = (sql: AnySql) => sql`
   (SELECT count(*) FROM club_members WHERE club_id = clubs.id AND state = 'member')
 `
@@ -23,7 +23,7 @@ export const isOrganizer = (sql: AnySql) => sql`
   (users.club_id = clubs.id AND users.role IN ('CLUB_HEAD', 'ADMIN')) IS TRUE
 `
 
-/** SQL expression: the office of `users` in `clubs`: `head`, `deputy` or null. */
+/** SQL: the office of `users` in `clubs`: `head`, `deputy` or null. */
 export const officeOf = (sql: AnySql) => sql`
   CASE WHEN ${isOrganizer(sql)} THEN CASE WHEN users.id = clubs.club_head_id THEN 'head' ELSE 'deputy' END END
 `

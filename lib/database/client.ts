@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import postgres from 'postgres'
 
 import type { Config } from '../config/config.ts'
-import { isUuid } from '../values/formats.ts'
+import { isUuid, NIL_UUID } from '../values/formats.ts'
 import { RefusedError } from '../http/errors.ts'
 import { StartupError } from '../config/startup-error.ts'
 import { Connections, IDLE_TIMEOUT_SECONDS } from './connections.ts'
@@ -31,8 +31,6 @@ export interface Database {
   close (): Promise<void>
 }
 
-const NIL = '00000000-0000-0000-0000-000000000000'
-
 /**
  * Ids are opaque: an invalid id must behave like an unknown id, not cause a syntax error. Therefore, any `uuid`
  * parameter that is not in PostgreSQL's notation becomes the nil id, which does not exist.
@@ -40,7 +38,7 @@ const NIL = '00000000-0000-0000-0000-000000000000'
 const uuid = {
   to: 2950,
   from: [2950],
-  serialize: (value: unknown) => isUuid(String(value)) ? String(value) : NIL,
+  serialize: (value: unknown) => isUuid(String(value)) ? String(value) : NIL_UUID,
   parse: (value: string) => value,
 }
 

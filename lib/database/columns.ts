@@ -4,6 +4,9 @@ import type { AnySql, Sql } from './client.ts'
 
 // SQL columns and fragments that several resources share.
 
+/** Ids as an array of PostgreSQL: `ANY (${arrayOf(ids)}::uuid[])`. */
+export const arrayOf = (ids: string[]) => `{${ids.join()}}`
+
 /** The column of a field: `imageUrl` is stored as `image_url`. */
 export const toColumn = (field: string) => field.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 

@@ -6,6 +6,10 @@ const PAUSE_MS = 50
 /** SQLSTATEs of conflicts with other transactions: deadlock and serialization failure. */
 const CONFLICTS = ['40P01', '40001']
 
+/** SQLSTATEs of constraint violations that operations explain. */
+export const UNIQUE_VIOLATION = '23505'
+export const EXCLUSION_VIOLATION = '23P01'
+
 /** SQLSTATE classes of refused values: data exception, such as a negative limit, and constraint violation. */
 const REFUSALS = /^2[23]/
 

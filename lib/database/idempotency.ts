@@ -7,6 +7,7 @@ import type { TransactionSql } from 'postgres'
 import { HttpError } from '../http/errors.ts'
 import { Message, Named } from '../values/schemas.ts'
 import { type AnySql, expectOne, type Sql } from './client.ts'
+import { arrayOf } from './columns.ts'
 
 // A request with an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header) creates once, however often it is sent.
 // Without a key, an app that repeats a message to 500 attendees after a timeout sends 1,000 emails. The transaction
@@ -18,7 +19,7 @@ import { type AnySql, expectOne, type Sql } from './client.ts'
 export const KEY_USED = 'This Idempotency-Key belongs to a different request'
 
 /** Error message for a repeated request if all that it created has been deleted. */
-export const CREATED_IS_GONE = 'This request was completed, and what it created has been deleted since'
+const CREATED_IS_GONE = 'This request was completed, and what it created has been deleted since'
 
 /** The header for the schema of an operation. */
 export const idempotencyHeaders = Type.Object({
@@ -100,9 +101,6 @@ export async function insertOnce<Row extends { id: string }> (
     transaction, attempt, async () => [await insert(transaction)], ([id]) => read(transaction, id!)
   ))) as Promise<Row>
 }
-
-/** Ids as an array of PostgreSQL: `ANY (${arrayOf(ids)}::uuid[])`. */
-export const arrayOf = (ids: string[]) => `{${ids.join()}}`
 
 /** Returns what is left of the rows that an earlier request has created; `undefined` for a new key. */
 export async function readCreated<Row> (

@@ -1,5 +1,6 @@
 import type { PendingQuery, Row } from 'postgres'
 
+import { NIL_UUID } from '../values/formats.ts'
 import type { AnySql, Sql } from './client.ts'
 
 /** Maximum number of rows per batch. Between batches, slow clients do not hold a connection or a snapshot. */
@@ -15,7 +16,7 @@ export interface KeysetPosition {
 }
 
 /** The position before the first row. */
-const START: KeysetPosition = { time: 'infinity', id: '00000000-0000-0000-0000-000000000000' }
+const START: KeysetPosition = { time: 'infinity', id: NIL_UUID }
 
 /** SQL: an opaque cursor for the page after a row, which `parseCursor` in lib/values/formats.ts reads. */
 export const cursorAfter = (sql: AnySql, time: PendingQuery<Row[]>, id: PendingQuery<Row[]>) => sql`

@@ -3,7 +3,7 @@ import type { TransactionSql } from 'postgres'
 import { runsUntil, withDetails } from '../agenda/details.ts'
 import type { TellDraw } from '../agenda/draws.ts'
 import { comes, type Lines, newSeats, type SeatState, seatsOf } from '../agenda/seats.ts'
-import { arrayOf } from '../database/idempotency.ts'
+import { arrayOf } from '../database/columns.ts'
 import { lastAnnounced } from './events.ts'
 import type { Outbox } from './outbox.ts'
 

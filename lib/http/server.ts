@@ -30,7 +30,7 @@ const LARGE = { pipelined: 4, length: 4096 }
  * Maximum number of headers of a request, like Apache's. Browsers and proxies together send about 40. With Node's
  * maximum of 2,000, headers of 16 KB could take 220 KB of memory.
  */
-export const MAX_HEADERS = 100
+const MAX_HEADERS = 100
 
 const lengthOf = ({ url, rawHeaders }: IncomingMessage) => [url, ...rawHeaders].join('').length
 

@@ -1,4 +1,5 @@
 import type { Sql } from '../database/client.ts'
+import { NIL_UUID } from '../values/formats.ts'
 
 /** The columns that contain URLs of pictures as people sent them. Avatars are ids. */
 const COLUMNS = {
@@ -11,9 +12,6 @@ const COLUMNS = {
 
 /** Maximum number of rows per transaction, so that nobody waits long for a locked row. */
 const BATCH_ROWS = 250
-
-/** Position before the first id. */
-const START = '00000000-0000-0000-0000-000000000000'
 
 /**
  * Replaces the base URL of pictures in all rows, after the service has moved to a different URL. Returns the number of
@@ -32,7 +30,7 @@ export async function movePictures (sql: Sql, { from, to, dryRun }: { from: stri
     }
     const changes = columns.map(column => sql`${sql(column)} = replace(${sql(column)}, ${before}, ${after})`)
       .reduce((all, one) => sql`${all}, ${one}`)
-    for (let last: string | undefined = START; last;) {
+    for (let last: string | undefined = NIL_UUID; last;) {
       const rows: { id: string }[] = await sql`
         WITH found AS (
           SELECT id FROM ${sql(table)} WHERE id > ${last} AND (${isFound}) ORDER BY id LIMIT ${BATCH_ROWS} FOR UPDATE

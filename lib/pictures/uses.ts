@@ -7,14 +7,14 @@ import { untrimmedName } from '../database/columns.ts'
 const MAX_USES = 20
 const NAME_LENGTH = 200
 
-/** SQL expression: the pictures that a post uses. See migrations/20261126002000000_pictures-of-posts.sql. */
+/** SQL: the pictures that a post uses. See migrations/20261126002000000_pictures-of-posts.sql. */
 const keysOfPost = (sql: AnySql) => sql`
   picture_keys(
     picture_ids(coalesce(image_url, '') || ' ' || content), CASE WHEN status <> 'PUBLISHED' THEN author_id END
   )
 `
 
-/** SQL expression: the keys by which posts use `pictures.id`: published posts, and drafts of its owner. */
+/** SQL: the keys by which posts use `pictures.id`: published posts, and drafts of its owner. */
 const keysOfPicture = (sql: AnySql) => sql`
   ARRAY[pictures.id::text, pictures.id || ' ' || pictures.user_id]
 `
@@ -43,7 +43,7 @@ const pictureUses = (sql: AnySql) => sql`
   FROM testimonials WHERE picture_ids(image_url) @> ARRAY[pictures.id]
 `
 
-/** SQL expression: at most MAX_USES uses of `pictures.id` as a JSON array. */
+/** SQL: at most MAX_USES uses of `pictures.id` as a JSON array. */
 export const usesOfPicture = (sql: AnySql) => sql`
   (
     SELECT coalesce(json_agg(json_build_object('kind', kind, 'id', id, 'name', name) ORDER BY kind, id), '[]')

@@ -67,6 +67,9 @@ export function wasNotUtf8 (text: string) {
   return text.includes('\uFFFD')
 }
 
+/** The UUID that no row has, and that is before all others. */
+export const NIL_UUID = '00000000-0000-0000-0000-000000000000'
+
 /** Tells whether this is a UUID in PostgreSQL's notation. */
 export function isUuid (value: string) {
   return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(value)

@@ -4,6 +4,7 @@ import { idOfEmail, isTaken } from '../../lib/accounts/accounts.ts'
 import { hashSecretToken, redeemToken } from '../../lib/auth/secret-tokens.ts'
 import { revokeCalendar, revokeTokens } from '../../lib/auth/revoked-tokens.ts'
 import type { Sql } from '../../lib/database/client.ts'
+import { UNIQUE_VIOLATION } from '../../lib/database/conflicts.ts'
 import { columnOf, type NotificationTemplate, readUnsubscribeToken } from '../../lib/email/notifications.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
@@ -86,8 +87,7 @@ export async function verifyEmail (sql: Sql, hash: string) {
     await transaction`UPDATE users SET email_verified_at = coalesce(email_verified_at, now()) WHERE id = ${id}`
     return { id, hasChanged: newEmail !== null }
   }).catch((error: PostgresError) => {
-    // unique_violation
-    throw error.code === '23505' ? new HttpError(409, EMAIL_TAKEN) : error
+    throw error.code === UNIQUE_VIOLATION ? new HttpError(409, EMAIL_TAKEN) : error
   })
 }
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { AgendaEvent, agendaFields, SeatFields } from '../../lib/agenda/schemas.ts'
+import { AgendaEvent, agendaFields, seatFields } from '../../lib/agenda/schemas.ts'
 import { MOST_CLUBS } from '../../lib/clubs/members.ts'
 import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
@@ -224,7 +224,7 @@ export const listSeats = {
           description: 'When the person last said whether they come; `null` if that is not known.',
           examples: DateTime.examples,
         }),
-        ...SeatFields,
+        ...seatFields,
         isReached: Type.Boolean(),
       }, { title: 'Seat' })),
       cancellation: Reach,

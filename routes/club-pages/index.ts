@@ -37,7 +37,7 @@ const clubPages: FastifyPluginAsyncTypebox = async app => {
       // The body has given fields only.
       userId: user.id, id, changes: request.body,
     })
-    audit(request, 'club-changed', { target: club.id, fields: changedFields(changes) })
+    audit(request, 'club-changed', { club: club.id, fields: changedFields(changes) })
     return { club }
   })
 
@@ -66,7 +66,7 @@ const clubPages: FastifyPluginAsyncTypebox = async app => {
     })
     if (changed.state) audit(request, 'membership-changed', { user: userId, club: id, state: changed.state })
     if (changed.office !== undefined) {
-      audit(request, 'office-changed', { user: userId, target: id, office: changed.office })
+      audit(request, 'office-changed', { user: userId, club: id, office: changed.office })
     }
     if (changed.role) audit(request, 'role-changed', { user: userId, role: changed.role })
     return { member }

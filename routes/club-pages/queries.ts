@@ -11,6 +11,7 @@ import {
 } from '../../lib/clubs/offices.ts'
 import type { AnySql, Sql } from '../../lib/database/client.ts'
 import { avatarOf, fullName, toColumns } from '../../lib/database/columns.ts'
+import { EXCLUSION_VIOLATION } from '../../lib/database/conflicts.ts'
 import { enqueueClubDecision, enqueueLeftRequests } from '../../lib/email/clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
@@ -83,12 +84,10 @@ export async function changeClub (
     const [page] = await transaction<[{ club: ClubPage }]>`${clubPage(sql, id, picturesUrl)}`
     return page.club
   }).catch((error: { code?: string }) => {
+    // A different club has the name.
     throw error.code === EXCLUSION_VIOLATION ? new HttpError(409, NAME_TAKEN) : error
   })
 }
-
-/** SQLSTATE if a different club has the name. */
-const EXCLUSION_VIOLATION = '23P01'
 
 /**
  * The members of a club and its requests. Without a row if the user does not manage the club. `time` decides which

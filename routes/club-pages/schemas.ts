@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { JOINING } from '../../lib/clubs/members.ts'
+import { JOINING, OFFER_DAYS } from '../../lib/clubs/members.ts'
 import {
   Avatar, CLUB_NOT_ALLOWED, ClubImage, ClubName, ClubNotAllowed, ClubNotFound, Count, DateTime, EmailAddress, Enum,
   FirstName, FullName, IdParam, LastName, Message, NameInput, NullableString, Offered, OfferedUntil, Office, OpaqueId,
@@ -127,7 +127,8 @@ export const changeMember = {
   summary: 'Decide about a request, a membership or an office',
   description: 'The body has either `state` or `office`. `member` accepts a request. `refused` refuses it or removes ' +
     'a member, who can ask again after a week. `deputy` and `head` offer an office, which the member accepts with ' +
-    '`PUT /me/clubs/:clubId/office` within 14 days. `office: null` withdraws an offer or ends an office. Only the ' +
+    `\`PUT /me/clubs/:clubId/office\` within ${OFFER_DAYS} days. ` +
+    '`office: null` withdraws an offer or ends an office. Only the ' +
     'head, deputies of a club without a head, and admins may offer offices, and remove organizers and people with an ' +
     'offer. A deputy may give up the own office. The same decision again changes nothing.',
   params: Type.Object({ id: IdParam('The id of the club.'), userId: IdParam('The id of the person.') }),

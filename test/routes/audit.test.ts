@@ -280,7 +280,7 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
     await app.sql`UPDATE users SET club_id = ${club} WHERE id = ${admin.id}`
     t.strictSame(await send(`/me/clubs/${club}`), [
       { event: 'membership-changed', user: admin.id, club, state: null },
-      { event: 'office-changed', user: admin.id, target: club, office: null },
+      { event: 'office-changed', user: admin.id, club, office: null },
     ])
   },
   async 'PUT /me/clubs/:clubId/office' (send, t) {
@@ -292,21 +292,21 @@ const OPERATIONS: Record<string, (send: Send, t: Test) => Promise<void>> = {
       VALUES (${admin.id}, ${club}, 'member', 'head', ${head.id}, now())
     `
     t.strictSame(await send(`/me/clubs/${club}/office`, { accept: true }), [
-      { event: 'office-changed', user: admin.id, target: club, office: 'head' },
-      { event: 'office-changed', user: head.id, target: club, office: 'deputy' },
+      { event: 'office-changed', user: admin.id, club, office: 'head' },
+      { event: 'office-changed', user: head.id, club, office: 'deputy' },
     ])
     await app.sql`UPDATE users SET club_id = NULL WHERE id = ${admin.id}`
   },
   async 'PUT /club-pages/:id' (send, t) {
-    const target = await insert(app, 'clubs')
-    t.strictSame(await send(`/club-pages/${target}`, { joining: 'open' }),
-      [{ event: 'club-changed', target, fields: ['joining'] }])
+    const club = await insert(app, 'clubs')
+    t.strictSame(await send(`/club-pages/${club}`, { joining: 'open' }),
+      [{ event: 'club-changed', club, fields: ['joining'] }])
   },
   async 'PUT /club-pages/:id/members/:userId' (send, t) {
     const club = await insert(app, 'clubs')
     const { id: user } = await person(app, 'CLUB_HEAD', { club_id: club })
     t.strictSame(await send(`/club-pages/${club}/members/${user}`, { office: null }), [
-      { event: 'office-changed', user, target: club, office: null }, { event: 'role-changed', user, role: 'STUDENT' },
+      { event: 'office-changed', user, club, office: null }, { event: 'role-changed', user, role: 'STUDENT' },
     ])
     t.strictSame(await send(`/club-pages/${club}/members/${user}`, { state: 'refused' }),
       [{ event: 'membership-changed', user, club, state: 'refused' }])

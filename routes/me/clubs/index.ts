@@ -36,7 +36,7 @@ const ownClubs: FastifyPluginAsyncTypebox = async app => {
     const { user, params: { clubId } } = request
     const { hadOffice, newRole } = await leaveClub(app.sql, app.outbox, user.id, clubId)
     audit(request, 'membership-changed', { user: user.id, club: clubId, state: null })
-    if (hadOffice) audit(request, 'office-changed', { user: user.id, target: clubId, office: null })
+    if (hadOffice) audit(request, 'office-changed', { user: user.id, club: clubId, office: null })
     if (newRole) audit(request, 'role-changed', { user: user.id, role: newRole })
     return { message: 'You have left the club' }
   })
@@ -50,8 +50,8 @@ const ownClubs: FastifyPluginAsyncTypebox = async app => {
     const { club, role, isNewRole, replacedId } = await answerOffer(app.sql, app.outbox, {
       userId: user.id, clubId, accept,
     })
-    if (accept) audit(request, 'office-changed', { user: user.id, target: club.clubId, office: club.office })
-    if (replacedId) audit(request, 'office-changed', { user: replacedId, target: club.clubId, office: 'deputy' })
+    if (accept) audit(request, 'office-changed', { user: user.id, club: club.clubId, office: club.office })
+    if (replacedId) audit(request, 'office-changed', { user: replacedId, club: club.clubId, office: 'deputy' })
     if (isNewRole) audit(request, 'role-changed', { user: user.id, role })
     return { club, token: app.renewToken(user, role) }
   })

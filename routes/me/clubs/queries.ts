@@ -45,7 +45,7 @@ async function readMembership (transaction: TransactionSql, userId: string, club
   return membership
 }
 
-/** For how many days a refusal holds. */
+/** For how many days a refusal holds. Error messages, emails and the API description say "a week". */
 const REFUSAL_DAYS = 7
 
 /**

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { AgendaEvent, SeatFields } from '../../../lib/agenda/schemas.ts'
+import { AgendaEvent, seatFields } from '../../../lib/agenda/schemas.ts'
 import { DateTime, IdParam, Message, NullableString, OpaqueId, ResponseObject } from '../../../lib/values/schemas.ts'
 
 /** Error message if somebody changes their answer after an event. */
@@ -9,7 +9,7 @@ export const EVENT_OVER = 'The event is over'
 const OwnSeat = ResponseObject({
   registrationId: OpaqueId,
   registeredAt: DateTime,
-  ...SeatFields,
+  ...seatFields,
   onlineUrl: NullableString({
     description: 'Where the event is online; `null` without a seat.', examples: ['https://meet.example.org/chess'],
   }),
