@@ -22,8 +22,12 @@ const exec = promisify(execFile)
 const blocks = (await Promise.all(DOCUMENTS.map(blocksOf))).flat()
 const inLanguage = (language: string) => blocks.filter(block => block.language === language)
 
-/** curl fails with an error of HTTP. A server that does not end by itself must run for a second. */
-const PROGRAMS = `curl () { command curl --fail-with-body --silent --show-error "$@"; }
+/**
+ * The programs run without what tap adds to every process for coverage, which doubles their time. curl fails with an
+ * error of HTTP. A server that does not end by itself must run for a second.
+ */
+const PROGRAMS = `unset NODE_OPTIONS
+curl () { command curl --fail-with-body --silent --show-error "$@"; }
 python3 () { timeout 1 python3 "$@" || [ $? = 124 ]; }
 `
 

@@ -13,16 +13,11 @@ import { launch } from './chromium.ts'
 import { createDatabase } from './helper.ts'
 import { dataDir, freePort, start } from './process.ts'
 
-/** The origin of the pictures that tests enter. */
-const PICTURES = 'https://images.example.org/'
-
 export const PASSWORD = 'demo-password'
 
 interface Options extends BrowserContextOptions {
   /** The error responses that the walk expects: `METHOD /path status`. */
   refusals?: string[]
-  /** Whether the browser may use its cache. With routes, Playwright turns the cache off. */
-  cache?: boolean
 }
 
 /** Starts the service, the app and a browser. Emails are files in the folder `mails`. */
@@ -47,14 +42,12 @@ export async function startExample (environment: NodeJS.Dict<string> = {}) {
    * an unexpected one.
    */
   function walk (
-    name: string, { refusals = [], cache = false, ...options }: Options, work: (t: Test, page: Page) => Promise<void>
+    name: string, { refusals = [], ...options }: Options, work: (t: Test, page: Page) => Promise<void>
   ) {
     t.test(name, async t => {
       const context = await browser.newContext({
         viewport: { width: 1280, height: 860 }, locale: 'en-GB', timezoneId: 'Europe/Berlin', ...options,
       })
-      // The pictures that tests enter do not exist.
-      if (!cache) await context.route(`${PICTURES}**`, route => route.abort())
       const page = await context.newPage()
       t.teardown(async () => {
         // A walk that answers requests itself may still be answering one.
@@ -73,7 +66,7 @@ export async function startExample (environment: NodeJS.Dict<string> = {}) {
       page.on('requestfailed', request => {
         // Navigation aborts the requests of a page.
         const isLeft = request.failure()?.errorText === 'net::ERR_ABORTED'
-        if (!request.url().startsWith(PICTURES) && !isLeft) refused.push(`${operation(request)} failed`)
+        if (!new URL(request.url()).hostname.endsWith('.example.org') && !isLeft) refused.push(`${operation(request)} failed`)
       })
       page.on('response', response => {
         const error = `${operation(response.request())} ${response.status()}`
@@ -85,7 +78,7 @@ export async function startExample (environment: NodeJS.Dict<string> = {}) {
       await page.goto(origin)
       await page.waitForSelector('h1')
       await work(t, page).catch(async error => {
-        t.comment(page.url(), await page.textContent('body'))
+        t.comment(page.url(), await page.textContent('body'), complaints, refused)
         throw error
       })
       t.strictSame(complaints, [], 'the browser logs no errors')

@@ -18,16 +18,26 @@ export async function startFresh () {
   const example = await startExample()
   const { origin, sql } = example
 
-  /** Opens a page, and returns its text as it is shown first. */
+  const shown = async (page: Page) => {
+    await page.locator('main:not([aria-busy]) h1').waitFor()
+    return (await page.textContent('main'))!
+  }
+
+  /** Loads a page, and returns its text as it is shown first. */
   async function open (page: Page, path: string) {
     await page.goto(origin + path)
-    await page.locator('main h1').waitFor()
-    return (await page.textContent('main'))!
+    return shown(page)
+  }
+
+  /** Follows a link to a page of the app, and returns its text as it is shown first. */
+  async function follow (page: Page, path: string) {
+    await page.evaluate(`document.body.append(Object.assign(document.createElement('a'), { href: '${path}' }))`)
+    await page.evaluate('document.body.lastChild.click(), document.body.lastChild.remove()')
+    return shown(page)
   }
 
   /** Goes back to a page, and returns its text as it is shown first. */
   async function goBackTo (page: Page, path: string) {
-    const shown = () => page.locator('main:not([aria-busy]) h1').waitFor()
     // The write itself may have opened a page.
     for (let n = 0; n < 3 && page.url() !== origin + path; n++) {
       const before = page.url()
@@ -35,13 +45,15 @@ export async function startFresh () {
       await page.evaluate('void setTimeout(() => history.back(), 100)')
       // A page that needs a sign-in leads to it before it is loaded.
       await page.waitForURL(url => url.href !== before, { waitUntil: 'commit' })
-      await shown()
+      await shown(page)
     }
-    await shown()
-    return (await page.textContent('main'))!
+    return shown(page)
   }
 
-  /** Opens every page before each write, and the last in a second tab, so that the browser has the old lists. */
+  /**
+   * Opens every page before each write, and the last in a second tab, so that the browser has the old lists. After the
+   * write, follows links to the pages, and loads the last one again in the second tab.
+   */
   async function play (t: Test, page: Page, writes: Write[]) {
     const second = await page.context().newPage()
     /** The texts of the pages that were opened since the last write. */
@@ -56,17 +68,17 @@ export async function startFresh () {
       for (const [path, words] of pages) {
         // Back leads to the last page, so it is opened in any case.
         const known = path === last ? undefined : texts.get(path)
-        const text = known ?? await open(page, path)
+        const text = known ?? await follow(page, path)
         if (Array.isArray(words)) t.match(text, words[0], `${path} before: ${name}`)
         else t.notMatch(text, words, `${path} before: ${name}`)
       }
-      await open(page, at)
+      await follow(page, at)
       await act(page)
       check(await goBackTo(page, last), lastWords, `Back to ${last}`)
       check(await open(second, last), lastWords, `${last} in the second tab`)
       texts = new Map()
       for (const [path, words] of pages) {
-        const text = await open(page, path)
+        const text = await follow(page, path)
         check(text, words, path)
         texts.set(path, text)
       }

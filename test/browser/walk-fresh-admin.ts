@@ -4,7 +4,7 @@ import { confirm, fill, PICTURE, startFresh } from '../fresh.ts'
 
 const { play, robotics, send, signIn, sql, walk } = await startFresh()
 
-walk('Each write of an admin is shown at once', { cache: true }, async (t, page) => {
+walk('Each write of an admin is shown at once', {}, async (t, page) => {
   await signIn(page, 'admin')
   await send('POST', '/auth/register', '', {
     email: 'fresh@example.org', password: 'correct horse', firstName: 'Fresh', lastName: 'Person',

@@ -9,7 +9,7 @@ const { api, id, linkTo, open, origin, play, robotics, send, signIn, sql, tokenO
 const sumo = await id('events', 'title', 'Robot sumo, the third')
 const ridge = `/events/${await id('events', 'title', 'Sunrise from the ridge')}`
 
-walk('Each write of a student is shown at once', { cache: true }, async (t, page) => {
+walk('Each write of a student is shown at once', {}, async (t, page) => {
   const noor = await tokenOf('noor@demo.example.org')
   const { event: { id: room } } = await send('POST', '/events', await tokenOf('head@demo.example.org'), {
     title: 'A full room', description: 'A talk in the smallest room', data: '2031', imageUrl: 'data:image/png,',
@@ -169,7 +169,7 @@ walk('Each write of a student is shown at once', { cache: true }, async (t, page
   await page.getByRole('dialog', { name: 'Subscribe' }).waitFor()
 })
 
-walk('A person who deletes the account is gone at once', { cache: true }, async (t, page) => {
+walk('A person who deletes the account is gone at once', {}, async (t, page) => {
   const [email, password] = ['leaver@example.org', 'correct horse']
   await send('POST', '/auth/register', '', { email, password, firstName: 'Early', lastName: 'Leaver' })
   await sql`
@@ -197,7 +197,7 @@ walk('A person who deletes the account is gone at once', { cache: true }, async 
   }])
 })
 
-walk('Each write of a club head is shown at once', { cache: true }, async (t, page) => {
+walk('Each write of a club head is shown at once', {}, async (t, page) => {
   await signIn(page, 'head')
   const everywhere = (words: RegExp | [RegExp]) =>
     ({ '/manage': words, '/events': words, '/': words, [robotics]: words })
