@@ -66,7 +66,8 @@ export async function startExample (environment: NodeJS.Dict<string> = {}) {
       page.on('requestfailed', request => {
         // Navigation aborts the requests of a page.
         const isLeft = request.failure()?.errorText === 'net::ERR_ABORTED'
-        if (!new URL(request.url()).hostname.endsWith('.example.org') && !isLeft) refused.push(`${operation(request)} failed`)
+        const exists = !new URL(request.url()).hostname.endsWith('.example.org')
+        if (exists && !isLeft) refused.push(`${operation(request)} failed`)
       })
       page.on('response', response => {
         const error = `${operation(response.request())} ${response.status()}`
