@@ -14,8 +14,5 @@ export default fp(async app => {
   })
   app.addHook('preClose', async () => stopping.abort())
   // The database closes later, because this plugin depends on it.
-  app.addHook('onClose', async () => {
-    stopping.abort()
-    await running
-  })
+  app.addHook('onClose', async () => running)
 }, { name: 'draws', dependencies: ['database', 'email'] })
