@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
 
-import { refuseRegistrations } from '../../lib/accounts/permissions.ts'
+import { refuseRegistrations, userOf } from '../../lib/accounts/permissions.ts'
 import { attemptOf } from '../../lib/database/idempotency.ts'
 import { currentMinute, parseCursor } from '../../lib/values/formats.ts'
 import { audit } from '../../lib/http/audit.ts'
@@ -90,9 +90,8 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listSeats,
     config: { failure: 'Error fetching seats', cache: 'private' },
   }, async (request, reply) => {
-    const { user: { id, role }, params } = request
-    // The other claims would give each token of a user an entry of its own in the cache.
-    const user = { id, role }
+    const { params } = request
+    const user = userOf(request)
     const isSent = await reply.sendCached(seatsQuery, user, params.id, app.outbox.isConfigured)
     if (!isSent) await app.queues.operations.run(request, () => refuseRegistrations(app.sql, user, params.id))
   })

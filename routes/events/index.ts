@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { Static } from '@sinclair/typebox'
 
-import { refuseRegistrations } from '../../lib/accounts/permissions.ts'
+import { refuseRegistrations, userOf } from '../../lib/accounts/permissions.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
@@ -99,9 +99,8 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.listRegistrations,
     config: { failure: 'Error fetching event registrations', cache: 'private' },
   }, async (request, reply) => {
-    const { user: { id, role }, params } = request
-    // The other claims would give each token of a user an entry of its own in the cache.
-    const user = { id, role }
+    const { params } = request
+    const user = userOf(request)
     const isSent = await reply.sendCached(registrationsOfEventQuery, user, params.id)
     if (!isSent) await app.queues.operations.run(request, () => refuseRegistrations(app.sql, user, params.id))
   })
