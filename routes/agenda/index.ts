@@ -7,9 +7,10 @@ import { attemptOf } from '../../lib/database/idempotency.ts'
 import { currentMinute, parseCursor } from '../../lib/values/formats.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
+import { insertCopies } from './copies.ts'
 import { type MessageRoute, sendMessage } from './messages.ts'
 import {
-  agendaEventQuery, agendaQuery, changeEvent, drawQuery, insertCopies, insertEvent, refuseDraw, removeSeat, seatsQuery,
+  agendaEventQuery, agendaQuery, changeEvent, drawQuery, insertEvent, refuseDraw, removeSeat, seatsQuery,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 

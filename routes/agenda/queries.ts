@@ -1,11 +1,11 @@
 import type { Static } from '@sinclair/typebox'
-import type { PendingQuery, Row, TransactionSql } from 'postgres'
+import type { TransactionSql } from 'postgres'
 
 import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import {
   agendaColumns, cancelledEvent, inLineSince, knownBefore, knownEvent, runsUntil, withAnswers, withCounts, withDetails,
 } from '../../lib/agenda/details.ts'
-import { commitmentOf, hasParticipants, newSeed, removeDraw, setDraw } from '../../lib/agenda/draws.ts'
+import { commitmentOf, hasParticipants, removeDraw, setDraw } from '../../lib/agenda/draws.ts'
 import { comes, lockLines, seatsOf } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../lib/database/client.ts'
@@ -21,7 +21,7 @@ import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { isUuid } from '../../lib/values/formats.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
-  type copy, type create, DRAW_NEEDED, type get, type getDraw, type list, type listSeats, SEATS_DRAWN, STORED_DETAILS,
+  type create, DRAW_NEEDED, type get, type getDraw, type list, type listSeats, SEATS_DRAWN, STORED_DETAILS,
   type update,
 } from './schemas.ts'
 
@@ -345,96 +345,6 @@ async function checkDraw (
   // The clock of the database decides for all instances.
   const { count } = await transaction`SELECT WHERE ${drawAt}::timestamptz > statement_timestamp()`
   if (count === 0) throw validationError('drawAt', 'must be in the future')
-}
-
-/** A copy of an event: when it begins, and its duration in milliseconds unless it lasts as long as the event. */
-interface EventCopy {
-  date: string
-  duration: number | null
-}
-
-type CopiedEvent = Static<typeof copy.response[201]>['events'][number]
-
-/**
- * Adds copies of an event, and only once if requests have the same key. Returns them, earliest first. All details are
- * copied, but not who had a seat. The draw of a copy has a seed of its own; it is left out if it would be past. Throws
- * an HttpError if the event is unknown or the user may not manage it.
- */
-export function insertCopies (
-  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
-  { user, id, copies, timeZone, attempt }: {
-    user: User, id: string, copies: EventCopy[], timeZone: string, attempt: Attempt | undefined,
-  }
-) {
-  // Years have four digits.
-  const [earliest, latest] = [sql`timestamptz '0001-01-01 00:00+00'`, sql`timestamptz '9999-12-31 23:59:59.999+00'`]
-  const local = (time: PendingQuery<Row[]>) => sql`${time} AT TIME ZONE ${timeZone}`
-  /** A time of the event, moved to its copy. It stays at the same local time when clocks change. */
-  const moved = (time: PendingQuery<Row[]>, last = latest) => sql`
-    CASE WHEN ${time} IS NOT NULL THEN least(${last}, (${local(time)} + greatest(
-      ${local(sql`copied.date`)} - ${local(sql`(SELECT date FROM events WHERE id = ${id})`)},
-      ${local(earliest)} - ${local(time)}
-    )) AT TIME ZONE ${timeZone}) END
-  `
-  return sql.begin(async transaction => {
-    let isNew = false
-    const created = await createOnce(transaction, attempt, async () => {
-      isNew = true
-      await transaction`SELECT FROM events WHERE id = ${id} FOR KEY SHARE`
-      await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
-      return transaction<{ id: string }[]>`
-        WITH copies AS (
-          SELECT * FROM jsonb_to_recordset(${JSON.stringify(copies)}::text::jsonb)
-            AS copy (date timestamptz, duration bigint)
-        ), copied AS (
-          INSERT INTO events (title, description, image_url, date, club_id)
-          SELECT title, description, image_url, copies.date, club_id
-          FROM events CROSS JOIN copies WHERE events.id = ${id}
-          RETURNING *
-        ), emailed AS (${enqueueNews(sql, outbox, sql`SELECT * FROM copied`, user.id)}), detailed AS (
-          INSERT INTO event_details
-          SELECT copy.* FROM copied JOIN copies USING (date) LEFT JOIN event_details AS details ON event_id = ${id}
-            LEFT JOIN LATERAL (SELECT ${moved(sql`draw_at`)} AS at) AS draw
-              ON capacity IS NOT NULL AND draw.at > statement_timestamp()
-            CROSS JOIN LATERAL (
-              SELECT
-                ${moved(sql`opens_at`, sql`${latest} - interval '1 ms'`)} AS opens, ${moved(sql`closes_at`)} AS closes
-            ) AS moved
-            CROSS JOIN LATERAL jsonb_populate_record(details, jsonb_build_object(
-              'event_id', copied.id, 'seated_until', NULL, 'duration_ms', coalesce(duration, duration_ms),
-              'opens_at', opens,
-              -- Clocks that change can swap two local times. Registration is then open as long as for the event.
-              'closes_at',
-                CASE WHEN closes <= opens THEN least(${latest}, opens + (closes_at - opens_at)) ELSE closes END,
-              'draw_at', draw.at, 'draw_from', CASE WHEN draw.at IS NOT NULL THEN clock_timestamp() END,
-              'draw_seed', CASE WHEN draw.at IS NOT NULL THEN ${newSeed(sql)} END, 'drawn_at', NULL
-            )) AS copy
-          WHERE details.event_id IS NOT NULL OR duration IS NOT NULL
-        )
-        SELECT id FROM copied
-      `
-    }, ids => transaction<{ id: string }[]>`
-      SELECT id FROM events WHERE id = ANY (${arrayOf(ids)}::uuid[])
-    `)
-    // Copies of a long text would be 13 MB of rows.
-    const rows = await transaction<{ event: Omit<CopiedEvent, 'description'>, changed: string | null }[]>`
-      SELECT
-        to_jsonb(event) - '{description,position}'::text[] AS event,
-        nullif(description, lag(description) OVER (ORDER BY position)) AS changed
-      FROM (
-        SELECT ${agendaColumns(sql)}, row_number() OVER (ORDER BY events.date, events.id) AS position
-        FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} ${withCounts(sql)}
-        WHERE events.id = ANY (${arrayOf(created.map(({ id }) => id))}::uuid[])
-      ) AS event
-      ORDER BY position
-    `
-    let description = ''
-    const events = rows.map(({ event, changed }) => {
-      description = changed ?? description
-      return { ...event, description }
-    })
-    return { events, isNew }
-  })
 }
 
 /**
