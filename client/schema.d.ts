@@ -2762,6 +2762,12 @@ export interface components {
         OfferAnswer: {
             /** @example true */
             accept: boolean;
+            /**
+             * @description The office that you accept. If a different one is offered by now, the response is a 409.
+             * @example deputy
+             * @enum {string}
+             */
+            office?: "head" | "deputy";
         };
         /**
          * @description The office that waits for an answer, or `null`.

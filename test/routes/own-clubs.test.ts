@@ -337,6 +337,17 @@ t.test('A declined offer is gone', async t => {
   assertMessage(t, await club.answer(ada), 404, 'There is no offer')
 })
 
+t.test('Nobody accepts an office that is not the one they have read about', async t => {
+  const club = await clubOf()
+  const ada = await club.member()
+  const accept = (office: string) => ada.inject('PUT', `/me/clubs/${club.id}/office`, { accept: true, office })
+  await club.decide(club.head, ada, { office: 'deputy' })
+  await club.decide(club.head, ada, { office: 'head' })
+  assertMessage(t, await accept('deputy'), 409, 'This offer is no longer valid')
+  t.equal((await club.seenBy(ada)).offered, 'head', 'the offer stays')
+  t.equal((await accept('head')).json().club.office, 'head')
+})
+
 t.test('A new head makes a deputy of the old one', async t => {
   const club = await clubOf()
   const [ada, bea] = [await club.member(), await club.member()]

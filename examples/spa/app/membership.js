@@ -148,7 +148,8 @@ export function offerPart ({ clubId, name, offered, offeredUntil }) {
   /** @param {boolean} accept */
   const reply = async accept => {
     const params = { path: { clubId } }
-    const { token } = await call(client.PUT('/me/clubs/{clubId}/office', { params, body: { accept } }))
+    const body = { accept, office: offered }
+    const { token } = await call(client.PUT('/me/clubs/{clubId}/office', { params, body }))
     // The token has the new role.
     await signInWith(token)
     await refresh()

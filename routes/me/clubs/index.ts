@@ -46,9 +46,9 @@ const ownClubs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.answerOffer,
     config: { failure: 'Error changing office', transaction: true },
   }, async request => {
-    const { user, params: { clubId }, body: { accept } } = request
+    const { user, params: { clubId }, body: { accept, office } } = request
     const { club, role, isNewRole, replacedId } = await answerOffer(app.sql, app.outbox, {
-      userId: user.id, clubId, accept,
+      userId: user.id, clubId, accept, office,
     })
     if (accept) audit(request, 'office-changed', { user: user.id, club: club.clubId, office: club.office })
     if (replacedId) audit(request, 'office-changed', { user: replacedId, club: club.clubId, office: 'deputy' })

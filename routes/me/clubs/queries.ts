@@ -12,7 +12,8 @@ import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import { findOwnRole } from '../queries.ts'
 import {
-  CLOSED, ELSEWHERE, type join, type list, NO_OFFER, OFFER_ENDED, REFUSED, TOO_MANY,
+  type answerOffer as answerOfferSchema, CLOSED, ELSEWHERE, type join, type list, NO_OFFER, OFFER_ENDED, REFUSED,
+  TOO_MANY,
 } from './schemas.ts'
 
 type OwnMembership = Static<typeof join.response[200]>['club']
@@ -151,7 +152,7 @@ export function leaveClub (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, userI
  */
 export function answerOffer (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>,
-  { userId, clubId, accept }: { userId: string, clubId: string, accept: boolean }
+  { userId, clubId, accept, office }: { userId: string, clubId: string } & Static<typeof answerOfferSchema.body>
 ) {
   return sql.begin(async transaction => {
     await lockOffices(transaction, clubId, userId)
@@ -160,7 +161,9 @@ export function answerOffer (
     if (!before?.offered) throw new HttpError(404, NO_OFFER)
     let replacedId: string | undefined
     if (accept) {
-      if (!before.isOfferValid) throw new HttpError(409, OFFER_ENDED)
+      // The person has read of a different office, and has not said yes to this one.
+      const isDifferent = office !== undefined && office !== before.offered
+      if (!before.isOfferValid || isDifferent) throw new HttpError(409, OFFER_ENDED)
       if (before.isElsewhere) throw new HttpError(409, ELSEWHERE)
       replacedId = await giveOffice(transaction, userId, clubId, before.offered)
     }

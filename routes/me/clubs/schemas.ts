@@ -79,7 +79,13 @@ export const answerOffer = {
   description: 'Who accepts organizes the club: their name, picture and email address become public. The head so far ' +
     'becomes a deputy. The token in the response has the new role, and lives as long as the token of the request.',
   params,
-  body: Type.Object({ accept: Type.Boolean({ examples: [true] }) }, { title: 'OfferAnswer' }),
+  body: Type.Object({
+    accept: Type.Boolean({ examples: [true] }),
+    office: Type.Optional(Enum(['head', 'deputy'], {
+      description: 'The office that you accept. If a different one is offered by now, the response is a 409.',
+      examples: ['deputy'],
+    })),
+  }, { title: 'OfferAnswer' }),
   response: {
     200: ResponseObject({ club: OwnMembership, token: Token }),
     401: Unauthorized,
