@@ -439,8 +439,6 @@ export const OPERATIONS: Record<string, Operation> = {
     failure: 'Error changing office',
     body: { accept: true },
     given: membership({ offered: 'head' }),
-    fields: { accept: rules.yesOrNo },
-    required: ['accept'],
     unknown: 'There is no offer',
     gone: [401, 'Unauthorized'],
     nameless: [401, 'Unauthorized'],

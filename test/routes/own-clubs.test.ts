@@ -344,6 +344,9 @@ t.test('Nobody accepts an office that is not the one they have read about', asyn
   await club.decide(club.head, ada, { office: 'deputy' })
   await club.decide(club.head, ada, { office: 'head' })
   assertMessage(t, await accept('deputy'), 409, 'This offer is no longer valid')
+  for (const body of [{}, { accept: 'yes' }, { accept: true, office: 'HEAD' }, { accept: true, office: null }]) {
+    t.equal((await ada.inject('PUT', `/me/clubs/${club.id}/office`, body)).statusCode, 400)
+  }
   t.equal((await club.seenBy(ada)).offered, 'head', 'the offer stays')
   t.equal((await accept('head')).json().club.office, 'head')
 })
