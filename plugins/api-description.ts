@@ -159,18 +159,19 @@ export default fp(async app => {
     })
   })
 
-  const texts = new LRUCache<string, string>({ max: CACHED_DESCRIPTIONS })
+  // Fastify and Node would convert a string of 300 KB for each response.
+  const texts = new LRUCache<string, Buffer>({ max: CACHED_DESCRIPTIONS })
   app.decorate('sendDescription', (request, reply, server) => {
     const url = serviceUrl(app.config, request) ?? SAMPLE_URL
     const key = JSON.stringify([url, server])
     let text = texts.get(key)
     if (text === undefined) {
       const { info, servers, ...document } = app.swagger() as { info: object, servers: object[] }
-      text = JSON.stringify({
+      text = Buffer.from(JSON.stringify({
         ...document,
         info: { ...info, description: introduction.replaceAll(SAMPLE_URL, () => url) },
         servers: server === undefined ? servers : [{ url: server }],
-      })
+      }))
       texts.set(key, text)
     }
     return reply.type('application/json; charset=utf-8').send(text)
