@@ -7,6 +7,7 @@ import { runMain } from '#lib/startup.js'
 import { databaseFaults, type Fault, type Setting } from './database.ts'
 import { instanceFaults } from './instances.ts'
 import { emailFaults } from './email.ts'
+import { emailFloods } from './emails.ts'
 import { hostileFaults } from './hostile.ts'
 import { liveFaults } from './live.ts'
 import { type Options, readFaultOptions, USAGE } from './options.ts'
@@ -52,7 +53,7 @@ async function runFaults ({ short, only, seed, allowMissing }: Options) {
   const setting: Setting = { scope, directory, short, seed }
   const faults = [
     databaseFaults, processFaults, overloadFaults, networkFaults, memoryFaults, instanceFaults, patroniFaults,
-    emailFaults,
+    emailFaults, emailFloods,
     liveFaults, hostileFaults,
   ].flatMap<Fault>(list => list(setting)).filter(({ name }) => only.test(name))
 
