@@ -103,12 +103,12 @@ export async function createFixture (scope: Scope, url: string): Promise<Fixture
     club_members: times(USERS / 2, n => ({
       user_id: id('users', n + USERS / 2),
       club_id: id('clubs', n % CLUBS),
-      state: n % 2 ? 'member' : 'requested',
-      message: n % 2 ? null : 'I play chess.',
+      state: n % 4 ? 'member' : 'requested',
+      message: n % 4 ? null : 'I play chess.',
       // By the last admin, without a club
-      offered: n % 2 ? 'deputy' : null,
-      offered_by: n % 2 ? id('users', USERS - 1) : null,
-      offered_at: n % 2 ? new Date() : null,
+      offered: n % 4 ? 'deputy' : null,
+      offered_by: n % 4 ? id('users', USERS - 1) : null,
+      offered_at: n % 4 ? new Date() : null,
     })),
     // Each of three authors in each status.
     blogs: times(9, n => ({
