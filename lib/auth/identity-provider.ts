@@ -1,10 +1,10 @@
-import { createHash, createHmac } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 
 import type { FastifyBaseLogger } from 'fastify'
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose'
 
 import type { Config } from '../config/config.ts'
-import { isSecureUrl } from '../values/formats.ts'
+import { isSecureUrl, sha256 } from '../values/formats.ts'
 import { RefusedError } from '../http/errors.ts'
 import { PROVIDER_REQUEST_SECONDS, withTimeout } from '../config/timeout.ts'
 import type { Endpoints, OAuth2Client } from './oauth2-client.ts'
@@ -94,7 +94,7 @@ export class IdentityProvider {
       state,
       nonce,
       ...verifier && {
-        code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+        code_challenge: sha256(verifier),
         code_challenge_method: 'S256',
       },
       access_type: 'offline',

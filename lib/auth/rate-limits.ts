@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto'
-
 import type { AnySql, Sql } from '../database/client.ts'
 import { HttpError } from '../http/errors.ts'
+import { sha256 } from '../values/formats.ts'
 import { Message, Named, RetryAfter } from '../values/schemas.ts'
-import { hashSecretToken } from './secret-tokens.ts'
 
 /**
  * A limit on uses within a window. Without it, a client could try 36,000 passwords of an account in 15 minutes on each
@@ -117,7 +115,7 @@ const EXTENDED_DAYS = 60
 
 /** Returns the key for an account and a network, which is stored as a hash. */
 const knownNetwork = (userId: string, network: string) =>
-  `${userId} ${createHash('sha256').update(`${userId} ${network}`).digest('base64url')}`
+  `${userId} ${sha256(`${userId} ${network}`)}`
 
 /**
  * Remembers that a user has signed in from a network, so that failures of others there do not refuse them. Writes at
@@ -164,7 +162,7 @@ export async function consumeAccountEmail (sql: Sql, email: string, network: str
   const message = TOO_MANY_EMAILS
   await consume(sql, { name: 'account-emails', key: network, max: EMAILS_PER_NETWORK, message }, windowSeconds)
   // A hash, because an erasure keeps it: signing up and erasing the account in a loop must not flood a mailbox.
-  const key = hashSecretToken(mailboxOf(email))
+  const key = sha256(mailboxOf(email))
   await consume(sql, { name: 'account-emails-to', key, max: EMAILS_PER_ADDRESS, message }, windowSeconds)
 }
 

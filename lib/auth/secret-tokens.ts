@@ -1,16 +1,15 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 
 import type { AnySql } from '../database/client.ts'
+import { sha256 } from '../values/formats.ts'
 
 /** Creates a token for a secret link: 256 random bits, base64url. */
 export function createSecretToken () {
   return randomBytes(32).toString('base64url')
 }
 
-/** Returns the stored form of a token: its SHA-256, base64url. Random tokens do not need a salt. */
-export function hashSecretToken (token: string) {
-  return createHash('sha256').update(token).digest('base64url')
-}
+/** Returns the stored form of a token. Random tokens do not need a salt. */
+export const hashSecretToken = (token: string) => sha256(token)
 
 /** The purpose of a link in an email: to set a password or to verify the address. */
 export type Purpose = 'password' | 'email'

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyBaseLogger } from 'fastify'
@@ -7,6 +6,7 @@ import { hashSecretToken } from '../auth/secret-tokens.ts'
 import type { Config } from '../config/config.ts'
 import type { Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
+import { sha256 } from '../values/formats.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
 import type { Delivery, Transport } from './delivery.ts'
 import { findWork, writeEmails, writeReminders } from './batches.ts'
@@ -44,7 +44,7 @@ export function backoffSeconds (attempts: number) {
  * event, is a different email: a mailbox that has the earlier copy must not drop it.
  */
 function nextVersion ({ subject, paragraphs }: Content, last?: Version): Version {
-  const hash = createHash('sha256').update(JSON.stringify([subject, paragraphs])).digest('base64url')
+  const hash = sha256(JSON.stringify([subject, paragraphs]))
   if (!last) return { hash, number: 1 }
   return last.hash === hash ? last : { hash, number: last.number + 1 }
 }

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { createHash } from 'node:crypto'
 
 /** One label of a domain name. */
 const LABEL = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
@@ -66,6 +67,9 @@ export function decodeUtf8 (bytes: Uint8Array) {
 export function wasNotUtf8 (text: string) {
   return text.includes('\uFFFD')
 }
+
+/** Returns the SHA-256 of a text, base64url. */
+export const sha256 = (text: string) => createHash('sha256').update(text).digest('base64url')
 
 /** The UUID that no row has, and that is before all others. */
 export const NIL_UUID = '00000000-0000-0000-0000-000000000000'
