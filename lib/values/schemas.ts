@@ -138,6 +138,16 @@ export const EventSummary = ResponseObject({
   id: eventFields.id, title: eventFields.title, date: eventFields.date,
 }, { title: 'EventSummary' })
 
+/** The fields of a registration in a response; `registrationColumns` in lib/database/columns.ts selects them. */
+export const registrationFields = { id: OpaqueId, userId: OpaqueId, eventId: OpaqueId, registeredAt: DateTime }
+
+/** A registration; `registrationDetails` in lib/database/columns.ts selects its event and user. */
+export const Registration = ResponseObject({
+  ...registrationFields,
+  event: ResponseObject({ title: eventFields.title }),
+  user: ResponseObject({ firstName: FirstName, lastName: LastName }),
+}, { title: 'Registration' })
+
 /** One of a few words. */
 export const Enum = <const T extends string>(words: readonly T[], options: SchemaOptions = {}) =>
   Type.Unsafe<T>({ enum: words, ...options })

@@ -1,15 +1,13 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  ClubCard, Count, DateTime, EmailAddress, Enum, EVENT_EXAMPLES, eventFields, eventInputs, EventNotAllowed,
-  EventNotFound, EventSummary, EXAMPLE_DATE, EXAMPLE_ID, FirstName, FullName, IdParam, LastName, Message, OpaqueId,
-  PageParams, Pagination, RegistrationsNotAllowed, ResponseObject, TextInput,
+  ClubCard, Count, DateTime, EmailAddress, Enum, eventFields, eventInputs, EventNotAllowed, EventNotFound, EventSummary,
+  EXAMPLE_DATE, EXAMPLE_ID, FullName, IdParam, Message, OpaqueId, PageParams, Pagination, Registration,
+  registrationFields, RegistrationsNotAllowed, ResponseObject, TextInput,
 } from '../../lib/values/schemas.ts'
 
 const { title: Title, description: Description, imageUrl: Image } = eventInputs
 const Event = ResponseObject({ ...eventFields, club: ClubCard }, { title: 'Event' })
-
-const registration = { id: OpaqueId, userId: OpaqueId, eventId: OpaqueId, registeredAt: DateTime }
 
 const Data = TextInput({
   minLength: 1,
@@ -118,11 +116,7 @@ export const register = {
   checkedByHandler: { params: Type.Object({ eventId: IdParam('The id of the event.') }) },
   response: {
     201: ResponseObject({
-      registration: ResponseObject({
-        ...registration,
-        event: ResponseObject({ title: Type.String(EVENT_EXAMPLES.title) }),
-        user: ResponseObject({ firstName: FirstName, lastName: LastName }),
-      }, { title: 'Registration' }),
+      registration: Registration,
     }),
     400: Message(ALREADY_REGISTERED, REGISTRATION_NOT_OPEN, REGISTRATION_CLOSED),
   },
@@ -134,7 +128,9 @@ export const listRegistered = {
   description: 'The latest event date comes first.',
   response: {
     200: ResponseObject({
-      registrations: Type.Array(ResponseObject({ ...registration, event: Event }, { title: 'RegistrationWithEvent' })),
+      registrations: Type.Array(ResponseObject({
+        ...registrationFields, event: Event,
+      }, { title: 'RegistrationWithEvent' })),
     }),
   },
 }

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 
 import {
   Avatar, Count, DateTime, EmailAddress, EmailInput, EXAMPLE_EMAIL, EXAMPLE_ID, FirstName, IdParam, LastName, Message,
-  NamedClub, NullableString, NullableTextInput, OpaqueId, ResponseObject, Role, TextInput, UserNotFound,
+  NamedClub, NullableString, NullableTextInput, OpaqueId, Registration, ResponseObject, Role, TextInput, UserNotFound,
 } from '../../lib/values/schemas.ts'
 
 const Club = Type.Union([NamedClub, Type.Null()])
@@ -65,14 +65,7 @@ export const analytics = {
         roleCounts: Type.Array(ResponseObject({ role: Role, _count: ResponseObject({ role: Count }) }), {
           description: 'The number of users per role, in no particular order. A role without users is missing.',
         }),
-        recentRegistrations: Type.Array(ResponseObject({
-          id: OpaqueId,
-          userId: OpaqueId,
-          eventId: OpaqueId,
-          registeredAt: DateTime,
-          event: ResponseObject({ title: Type.String({ examples: ['Chess Night'] }) }),
-          user: ResponseObject(name),
-        }, { title: 'Registration' }), { description: 'The ten newest event registrations.' }),
+        recentRegistrations: Type.Array(Registration, { description: 'The ten newest event registrations.' }),
       }, { title: 'Analytics' }),
     }),
   },
