@@ -24,11 +24,10 @@ const pictures: FastifyPluginAsyncTypebox = async app => {
     })
 
     app.post('/', {
-      onRequest: app.authenticate,
+      onRequest: [app.authenticate, app.requireUploads],
       bodyLimit: MAX_PICTURE_BYTES,
       schema: schemas.upload,
       config: { failure: 'Error uploading picture', extraSeconds: CONVERSION_SECONDS, waitSeconds: REQUEST_TIMEOUT },
-      preParsing: app.assertUpload,
     }, async (request, reply) => {
       const { body } = request
       const picturesUrl = knownPicturesUrlOf(app.config, request)

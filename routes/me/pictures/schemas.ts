@@ -2,8 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 
 import { idempotencyErrors, idempotencyHeaders } from '../../../lib/database/idempotency.ts'
 import {
-  CANNOT_CONVERT, NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, PUBLIC_URL_REQUIRED, TOO_MANY_UPLOADS, tooLarge,
-  tooManyPictures,
+  NOT_A_PICTURE, OTHER_TYPE, PICTURE_TYPES, PUBLIC_URL_REQUIRED, TOO_MANY_UPLOADS, tooLarge, tooManyPictures,
 } from '../../../lib/pictures/refusals.ts'
 import {
   DateTime, ENCODED, Enum, IdParam, Message, MessageSuchAs, OpaqueId, PictureNotFound, ResponseObject, RetryAfter,
@@ -51,7 +50,6 @@ export const upload = {
     ...idempotencyErrors,
     413: MessageSuchAs(tooLarge(10_000_000)),
     415: Message(OTHER_TYPE, ENCODED),
-    501: Message(CANNOT_CONVERT, PUBLIC_URL_REQUIRED),
     503: { ...Message(TOO_MANY_UPLOADS), headers: RetryAfter },
   },
 }
