@@ -61,14 +61,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error copying event', transaction: 'large' },
   }, async (request, reply) => {
     const { user, params: { id }, body } = request
-    const dates = body.dates.map(utc)
-    if (new Set(dates).size < dates.length) throw validationError('dates', 'must not contain a date twice')
-    const { ends } = body
-    if (ends && ends.length !== dates.length) throw validationError('ends', 'must have as many items as dates')
-    const copies = dates.map((date, place) => ({ date, duration: ends ? between(date, ends[place]!) : null }))
-    if (copies.some(({ duration }) => duration !== null && duration <= 0)) {
-      throw validationError('ends', 'must be after the start of each copy')
-    }
+    const copies = copiesOf(body)
     const timeZone = app.config.MAIL_TIME_ZONE
     const { events, isNew } =
       await insertCopies(app.sql, app.outbox, { user, id, copies, timeZone, attempt: attemptOf(request) })
@@ -129,6 +122,18 @@ function list ({ club, from, to, limit = '20', cursor }: Static<typeof schemas.l
     limit: Number(limit),
     after: cursor === undefined ? null : parseCursor(cursor)!,
   }] as const
+}
+
+/** The copies that a request asks for. Throws a validation error for a date that comes twice, and for wrong ends. */
+function copiesOf ({ dates, ends }: Static<typeof schemas.copy.body>) {
+  const starts = dates.map(utc)
+  if (new Set(starts).size < starts.length) throw validationError('dates', 'must not contain a date twice')
+  if (ends && ends.length !== starts.length) throw validationError('ends', 'must have as many items as dates')
+  const copies = starts.map((date, place) => ({ date, duration: ends ? between(date, ends[place]!) : null }))
+  if (copies.some(({ duration }) => duration !== null && duration <= 0)) {
+    throw validationError('ends', 'must be after the start of each copy')
+  }
+  return copies
 }
 
 /** A date-time with an offset as UTC. */
