@@ -210,7 +210,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send an email to everyone registered for an event
+         * Send an email to everyone who comes to an event
          * @description Replies go to your email address if it is verified. Club heads may write about events of their own club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
@@ -1144,7 +1144,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send an email to everyone registered for an event
+         * Send an email to everyone who comes to an event
          * @deprecated
          * @description Use `POST /agenda/:id/message`, which does the same.
          *
@@ -2696,7 +2696,7 @@ export interface components {
                  */
                 eventReminder?: boolean;
                 /**
-                 * @description Sent when the organizers write to everyone registered for an event.
+                 * @description Sent when the organizers write to everyone who comes to an event.
                  * @example true
                  */
                 eventMessage?: boolean;
@@ -2739,7 +2739,7 @@ export interface components {
              */
             eventReminder: boolean;
             /**
-             * @description Sent when the organizers write to everyone registered for an event.
+             * @description Sent when the organizers write to everyone who comes to an event.
              * @example true
              */
             eventMessage: boolean;

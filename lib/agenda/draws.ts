@@ -9,8 +9,8 @@ import type { AuditEvent } from '../http/audit.ts'
 import { inLineSince, withAnswers } from './details.ts'
 import { answeredAt, lockEvents } from './seats.ts'
 
-// A draw is only a different order of the line. People in line when it is set keep their places. Later people take
-// part, and nobody of them has a seat. Then the draw gives them new places in the order of their lots, behind the
+// A draw is only a different order of the line. People in line when it is set keep their places. Later people are its
+// entrants, and nobody of them has a seat. Then the draw gives them new places in the order of their lots, behind the
 // people in line before them and in front of everybody after the draw. So seats, positions and all that depends on them
 // are derived from the line as without a draw, and a seat that was seen is kept for the same reasons.
 //
@@ -29,7 +29,7 @@ export const commitmentOf = (sql: AnySql, seed: PendingQuery<Row[]>) => sql`
 `
 
 /**
- * Sets or moves the draw of an event with a number of seats. A draw that moves keeps its seed and its participants. The
+ * Sets or moves the draw of an event with a number of seats. A draw that moves keeps its seed and its entrants. The
  * caller holds the lock of `lockEvents`, or has added the event.
  */
 export const setDraw = (sql: TransactionSql, eventId: string, drawAt: Date) => sql`
@@ -45,13 +45,13 @@ export const setDraw = (sql: TransactionSql, eventId: string, drawAt: Date) => s
   WHERE event_id = ${eventId}
 `
 
-/** Removes a draw without participants. The caller holds the lock of `lockEvents`. */
+/** Removes a draw without entrants. The caller holds the lock of `lockEvents`. */
 export const removeDraw = (sql: TransactionSql, eventId: string) => sql`
   UPDATE event_details SET draw_at = NULL, draw_from = NULL, draw_seed = NULL WHERE event_id = ${eventId}
 `
 
 /** Tells whether people take part in the draw of an event. */
-export async function hasParticipants (sql: TransactionSql, eventId: string) {
+export async function hasEntrants (sql: TransactionSql, eventId: string) {
   const { count } = await sql`
     SELECT FROM event_registrations AS registrations ${withAnswers(sql)}
     WHERE registrations.event_id = ${eventId}
@@ -66,7 +66,7 @@ export type TellDraw = (transaction: TransactionSql, eventId: string, userIds: s
 
 /**
  * Draws the seats of an event if the draw is due and no other instance was faster. Returns the number of its
- * participants; `undefined` if there was nothing to draw. One commit has the result and its emails. The lock of the
+ * entrants; `undefined` if there was nothing to draw. One commit has the result and its emails. The lock of the
  * event decides which registrations are part of it, not the clock: all others get a place behind it.
  */
 export const drawSeats = (sql: Sql, eventId: string, tell: TellDraw) =>
@@ -76,7 +76,7 @@ export const drawSeats = (sql: Sql, eventId: string, tell: TellDraw) =>
 export async function drawSeatsIn (transaction: TransactionSql, eventId: string, tell: TellDraw) {
   await lockEvents(transaction, transaction`SELECT ${eventId}::uuid`)
   // Places that differ by a microsecond, from `draw_from` to `drawn_at`, even if the clock was set back.
-  const participants = transaction`
+  const entrants = transaction`
     SELECT registrations.id, user_id, ${answeredAt(transaction)} AS answered_at,
       row_number() OVER (ORDER BY lot_of(draw_seed, registrations.id), registrations.id) AS nth
     FROM event_details JOIN event_registrations AS registrations USING (event_id) ${withAnswers(transaction)}
@@ -85,19 +85,19 @@ export async function drawSeatsIn (transaction: TransactionSql, eventId: string,
   const { count } = await transaction`
     UPDATE event_details SET drawn_at = greatest(
       clock_timestamp(),
-      draw_from + (SELECT count(*) FROM (${participants}) AS participants) * interval '1 microsecond'
+      draw_from + (SELECT count(*) FROM (${entrants}) AS entrants) * interval '1 microsecond'
     )
     WHERE event_id = ${eventId} AND drawn_at IS NULL AND draw_at <= statement_timestamp()
   `
   if (count === 0) return undefined
   const drawn = await transaction<{ user: string }[]>`
-    WITH participants AS (${participants}), placed AS (
+    WITH entrants AS (${entrants}), placed AS (
       INSERT INTO event_answers (registration_id, event_id, since, answered_at)
       SELECT id, event_id, drawn_at + (nth - 1 - max(nth) OVER ()) * interval '1 microsecond', answered_at
-      FROM participants CROSS JOIN event_details WHERE event_id = ${eventId}
+      FROM entrants CROSS JOIN event_details WHERE event_id = ${eventId}
       ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since, answered_at = excluded.answered_at
     )
-    SELECT user_id AS user FROM participants ORDER BY nth
+    SELECT user_id AS user FROM entrants ORDER BY nth
   `
   await tell(transaction, eventId, drawn.map(({ user }) => user))
   return drawn.length
@@ -123,9 +123,9 @@ export async function drawDue ({ sql, shortSql, log, tell }: Options) {
   const failures: unknown[] = []
   for (const { id } of due) {
     try {
-      const participants = await retryConflict(() => drawSeats(sql, id, tell))
-      if (participants === undefined) continue
-      log.info({ event: 'seats-drawn' satisfies AuditEvent, target: id, participants }, 'audit')
+      const entrants = await retryConflict(() => drawSeats(sql, id, tell))
+      if (entrants === undefined) continue
+      log.info({ event: 'seats-drawn' satisfies AuditEvent, target: id, entrants }, 'audit')
     } catch (error) {
       failures.push(error)
     }

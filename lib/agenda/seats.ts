@@ -8,7 +8,7 @@ import { comingCount, drawsFrom, inLineSince, runsUntil, withAnswers, withDetail
 // line of 1,000 people would change 1,000 rows instead of one, and a promotion could be lost. A smaller room takes no
 // seat away, because everybody up to `seated_until` keeps their seat. Two rules keep a seat that was seen: nobody
 // enters the line before its end (`end_of_line`), and people with a seat are always the first. A draw gives its
-// participants new places behind all others, see draws.ts.
+// entrants new places behind all others, see draws.ts.
 
 /** Whether a registered person has a seat, waits for a seat, takes part in a draw that waits, or does not come. */
 export const SEAT_STATES = ['seated', 'waiting', 'drawing', 'declined'] as const

@@ -11,7 +11,7 @@ export interface EmailedEvent extends CalendarEvent {
   registrationId: string
   clubId: string
   seat: Seat
-  /** When the seats are drawn. Only for participants of the draw. */
+  /** When the seats are drawn. Only for entrants of the draw. */
   drawAt?: string | null
   /** Identifies the place of the user in line; null if the user does not come. */
   placeInLine: string | null

@@ -21,7 +21,7 @@ export async function tellSeats (
   `, cause)}`
 }
 
-/** After a draw: enqueues an email to its participants. The draw was due, so nobody causes it. */
+/** After a draw: enqueues an email to its entrants. The draw was due, so nobody causes it. */
 export const tellDraw = (outbox: Pick<Outbox, 'enqueueBatch'>): TellDraw => async (transaction, eventId, userIds) => {
   await transaction`${outbox.enqueueBatch('draw', transaction`
     SELECT

@@ -18,7 +18,7 @@ import { type sendMessage as schema, TOO_MANY_MESSAGES } from './schemas.ts'
 /** Maximum number of messages to event attendees within LIMIT_WINDOW. */
 const MESSAGES_PER_USER = 5
 
-/** A message to the participants of the event in the path. */
+/** A message to everyone who comes to the event in the path. */
 export interface MessageRoute {
   Params: { id: string }
   Body: Static<typeof schema.body>

@@ -5,7 +5,7 @@ import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/per
 import {
   agendaColumns, cancelledEvent, inLineSince, knownBefore, knownEvent, runsUntil, withAnswers, withCounts, withDetails,
 } from '../../lib/agenda/details.ts'
-import { commitmentOf, hasParticipants, removeDraw, setDraw } from '../../lib/agenda/draws.ts'
+import { commitmentOf, hasEntrants, removeDraw, setDraw } from '../../lib/agenda/draws.ts'
 import { comes, lockLines, seatsOf } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../lib/database/client.ts'
@@ -307,7 +307,7 @@ async function findDrawChange (
     }
   }
   if (!isChanged) return undefined
-  if (!drawAt && await hasParticipants(transaction, id)) throw new HttpError(409, DRAW_NEEDED)
+  if (!drawAt && await hasEntrants(transaction, id)) throw new HttpError(409, DRAW_NEEDED)
   return drawAt
 }
 

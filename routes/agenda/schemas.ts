@@ -253,7 +253,7 @@ export const TOO_MANY_MESSAGES = 'Too many messages, please try again later'
 
 export const sendMessage = {
   operationId: 'sendMessage',
-  summary: 'Send an email to everyone registered for an event',
+  summary: 'Send an email to everyone who comes to an event',
   description: 'Replies go to your email address if it is verified. Club heads may write about events of their own ' +
     'club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.',
   params,

@@ -181,7 +181,7 @@ t.test('Until the draw, nobody has a seat, and afterwards everybody can compute 
   t.strictSame(listed.map(({ state, position }) => position ? `${state} ${position}` : state), states)
   t.match(await eventOf(id), { comingCount: 7, seatsLeft: 0, waitingCount: 4, drawnAt: drawn.drawnAt })
 
-  // After the draw, new people stand behind its participants (connpass yapcasia-8oji-2016mid #77).
+  // After the draw, new people stand behind its entrants (connpass yapcasia-8oji-2016mid #77).
   await register(people[8]!, id)
   await answer(cleo, id, true)
   t.strictSame((await list(id)).slice(7).map(({ userId, position }) => [userId, position]),
@@ -246,7 +246,7 @@ t.test('A draw happens once, whoever is fastest, and is logged and told once', a
   const batches = await sql`SELECT to_jsonb(user_ids) AS users FROM email_batches WHERE event_id = ${id}`
   t.strictSame([...batches], [{ users: drawn }], 'the best lot first')
   const lines = log.slice(start).split('\n').filter(line => line.includes('seats-drawn')).map(line => JSON.parse(line))
-  t.match(lines, [{ event: 'seats-drawn', target: id, participants: 12, msg: 'audit' }])
+  t.match(lines, [{ event: 'seats-drawn', target: id, entrants: 12, msg: 'audit' }])
   t.equal(lines.length, 1)
   t.equal(await drawSeats(sql, id, tell), undefined)
   t.strictSame((await drawOf(id)).order, order)

@@ -72,7 +72,7 @@ export const seat = notification<{ event: string }>(async (email, context) => {
   return withEvent(event, context, 'You have a seat', [haveSeat(event, context), ...whereToGo(event), IF_NOT])
 })
 
-/** Tells a participant of a draw its result, unless an email has told it, for example the confirmation. */
+/** Tells an entrant of a draw its result, unless an email has told it, for example the confirmation. */
 export const draw = notification<{ event: string }>(async (email, context) => {
   const event = await findEventOf(context, email.userId, email.data.event)
   const told = await findAnnounced(context, email, email.data.event)
@@ -321,7 +321,7 @@ export const eventMessage = notification<{ message: string }>(async ({ data }, c
   return {
     subject,
     paragraphs: [
-      sentence`${name ?? 'An organizer'} sent this message to everyone registered for “${title}”:`,
+      sentence`${name ?? 'An organizer'} sent this message to everyone who comes to “${title}”:`,
       ...paragraphsOf(text),
       ...eventId ? linkToEvent({ id: eventId }, context) : [],
     ],

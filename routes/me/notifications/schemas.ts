@@ -9,7 +9,7 @@ const SWITCHES = {
   eventChanged: Switch('Sent when an event you registered for changes its title, date, end, place or club.'),
   eventCancelled: Switch('Sent when an event you registered for is cancelled.'),
   eventReminder: Switch('Sent shortly before an event you registered for.'),
-  eventMessage: Switch('Sent when the organizers write to everyone registered for an event.'),
+  eventMessage: Switch('Sent when the organizers write to everyone who comes to an event.'),
   blogDecision: Switch('Sent when your blog post is published or archived.'),
   club: Switch('Sent when people ask to join your club, and when a club decides about you.'),
   clubNews: Switch('Sent when a club of yours has new events, at most once a day for each club.'),

@@ -1234,7 +1234,7 @@ t.test('A message goes to all who are registered, and responses to its sender', 
   t.strictSame(emails.map(headOf), people.map(({ email }) => [email, 'Bring a board Bcc: eve@example.org']).sort())
   t.match(emails[0], {
     replyTo: [{ name: 'Grace Lovelace', address: head.email }],
-    text: 'Grace Lovelace sent this message to everyone registered for “Chess Night”:\n\nDear all,\n\n' +
+    text: 'Grace Lovelace sent this message to everyone who comes to “Chess Night”:\n\nDear all,\n\n' +
       `we have <few> boards:\ntwo.\n\nOpen the page of the event:\nhttps://app.example.org/events/${event}\n`,
     html: '<p dir="auto">Dear all,</p>\n<p dir="auto">we have &lt;few&gt; boards:<br>\ntwo.</p>',
   })
@@ -1266,7 +1266,7 @@ t.test('An email of a message that is gone is not sent', async t => {
 
 t.test('An accepted message outlives its sender and its event', async t => {
   const admin = await person(app, 'ADMIN')
-  const TEXT = /^An organizer sent this message to everyone registered for “Chess Night”:/
+  const TEXT = /^An organizer sent this message to everyone who comes to “Chess Night”:/
   const losses: Record<string, (head: Person, event: string) => Promise<unknown>> = {
     erasure: head => eraseUser(sql, head.email, {}),
     'deletion by an admin': ({ id }) => admin.inject('DELETE', `/users/${id}`),
@@ -1285,7 +1285,7 @@ t.test('An accepted message outlives its sender and its event', async t => {
       const emails = await deliver(t)
       const message = emails.find(({ subject }) => subject === 'Boards')
       t.match(message, { text: loss.endsWith('event') ? /^Grace Lovelace sent/ : TEXT }, `${loss} ${isWritten}`)
-      t.match(message, { text: /for “Chess Night”:\n\nBring a board, please/ })
+      t.match(message, { text: /to “Chess Night”:\n\nBring a board, please/ })
       if (loss.endsWith('event')) {
         t.match((await head.inject('GET', '/me/export')).json().messages, [{ subject: 'Boards', event: null }])
         await eraseUser(sql, head.email, {})

@@ -456,13 +456,13 @@ function rowOf (event, { registrationId, name, email, registeredAt, answeredAt, 
 }
 
 /**
- * Lets the user write an email to everyone registered for an event.
+ * Lets the user write an email to everyone who comes to an event.
  *
  * @param {string} id
  * @param {string} title
  */
 async function writeToAll (id, title) {
-  const sent = await openDialog(`Email everyone registered for ${title}`, close => [form({
+  const sent = await openDialog(`Email everyone who comes to ${title}`, close => [form({
     fields: [
       { name: 'subject', label: 'Subject' },
       { name: 'text', label: 'Text', type: 'textarea', hint: 'Replies go to your email address.' },
