@@ -25,8 +25,8 @@ declare module 'fastify' {
     /** Seconds that this operation may take in addition to DATABASE_TIMEOUT, for work outside the database. */
     extraSeconds?: number
     /**
-     * Seconds that this operation may also wait in a queue of its own. A stop ends this wait. During the wait, the
-     * operation holds no place of the database, because only its statements wait there.
+     * Seconds that this operation may also wait in the queue of pictures. A stop ends this wait. The operation admits
+     * its statements by itself (lib/pictures/store.ts), so it holds no place of the database during the wait.
      */
     waitSeconds?: number
     /**

@@ -32,7 +32,7 @@ declare module 'fastify' {
 }
 
 /** Length of a body whose chunks need not be joined. */
-const SHORT_BYTES = 1024
+const UNJOINED_BYTES = 1024
 
 /**
  * Accepts only JSON bodies, and no encoded bodies: 97 KB of gzip can become 100 MB. An empty body of any media type
@@ -97,7 +97,7 @@ export default fp(async app => {
 /** Returns the body with its small chunks joined, unless it is short. */
 function joined (request: FastifyRequest, payload: Readable) {
   if (request.joinedBody) return request.joinedBody
-  return Number(request.headers['content-length'] ?? 0) <= SHORT_BYTES ? payload : joinBody(request, payload)
+  return Number(request.headers['content-length'] ?? 0) <= UNJOINED_BYTES ? payload : joinBody(request, payload)
 }
 
 function joinBody (request: FastifyRequest, payload: Readable) {
