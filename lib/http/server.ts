@@ -65,7 +65,6 @@ export function createHttpServer (config: Config, connections: Connections, list
     trackResponse(request, response)
     const connection = connections.get(socket)!
     const { responses } = connection
-    connections.countRequest(connection)
     responses.add(response)
     response.once('close', () => {
       responses.delete(response)
@@ -86,7 +85,7 @@ export function createHttpServer (config: Config, connections: Connections, list
     const responses = new Set<ServerResponse>()
     // A connection of a proxy carries requests of different clients, so it begins as a network of its own.
     const network = isProxy(remoteAddress, 0) ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress)
-    connections.set(socket, { network, responses, bytesRead: 0, readAt: performance.now() })
+    connections.set(socket, { network, responses, bytesRead: 0 })
     socket.once('close', () => {
       // Node reports it to the first response only. The others would never end: 1,874 streams stayed open.
       for (const response of responses) if (!response.closed) response.destroy().emit('close')

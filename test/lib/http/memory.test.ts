@@ -22,7 +22,7 @@ function start () {
       destroy () { socket.destroyed = true },
     }
     const responses = new Set(Array.from({ length: requests }, () => ({}) as ServerResponse))
-    connections.set(socket as unknown as Socket, { network, responses, bytesRead: ended, readAt: 0 })
+    connections.set(socket as unknown as Socket, { network, responses, bytesRead: ended })
     return socket
   }
   return { memory, open }
