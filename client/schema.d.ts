@@ -2763,7 +2763,7 @@ export interface components {
             /** @example true */
             accept: boolean;
             /**
-             * @description The office that you accept. If a different one is offered by now, the response is a 409.
+             * @description The office that you accept. The response is a 409 if a different office is offered to you now.
              * @example deputy
              * @enum {string}
              */

@@ -3,14 +3,14 @@ import type { TransactionSql } from 'postgres'
 import type { AnySql } from '../database/client.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Role } from '../values/roles.ts'
-import { CLUB_NOT_ALLOWED } from '../values/schemas.ts'
+import { CLUB_NOT_ALLOWED, type OFFICES } from '../values/schemas.ts'
 import { isOfferValid, isOrganizer, leadsClub, managesClub, officeOf } from './members.ts'
 
 // An office ends when `users.club_id` is cleared: every operation reads it, so no token has the rights any more. The
 // card of a person is `users.club_id` and `users.role`, which the contract publishes. Memberships are in
 // `club_members`. The trigger `follow_club` (migrations/20261129013000000_club-members.sql) keeps both in step.
 
-export type Office = 'head' | 'deputy'
+export type Office = typeof OFFICES[number]
 
 /** A person and their membership in a club. */
 export interface Membership {

@@ -85,8 +85,11 @@ export const LastName = Type.String({ examples: ['Lovelace'] })
 export const EmailAddress = Type.String({ examples: ['ada@example.org'] })
 export const Avatar = NullableString({ examples: ['https://images.example.org/ada.png'] })
 
+/** The offices in a club. */
+export const OFFICES = ['head', 'deputy'] as const
+
 const NullableOffice = (options: SchemaOptions) =>
-  Type.Unsafe<'head' | 'deputy' | null>({ type: ['string', 'null'], enum: ['head', 'deputy', null], ...options })
+  Type.Unsafe<typeof OFFICES[number] | null>({ type: ['string', 'null'], enum: [...OFFICES, null], ...options })
 
 /** The office of a person in a club. */
 export const Office = NullableOffice({

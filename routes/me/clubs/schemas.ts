@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { MOST_CLUBS } from '../../../lib/clubs/members.ts'
 import {
   ClubImage, ClubName, ClubNotFound, DateTime, Enum, IdParam, Message, NullableString, Offered, OfferedUntil, Office,
-  OpaqueId, ResponseObject, Token, Unauthorized,
+  OFFICES, OpaqueId, ResponseObject, Token, Unauthorized,
 } from '../../../lib/values/schemas.ts'
 
 /** Error messages if a person cannot join. */
@@ -81,8 +81,8 @@ export const answerOffer = {
   params,
   body: Type.Object({
     accept: Type.Boolean({ examples: [true] }),
-    office: Type.Optional(Enum(['head', 'deputy'], {
-      description: 'The office that you accept. If a different one is offered by now, the response is a 409.',
+    office: Type.Optional(Enum(OFFICES, {
+      description: 'The office that you accept. The response is a 409 if a different office is offered to you now.',
       examples: ['deputy'],
     })),
   }, { title: 'OfferAnswer' }),
