@@ -160,21 +160,21 @@ export default fp(async app => {
   })
 
   // Fastify and Node would convert a string of 300 KB for each response.
-  const texts = new LRUCache<string, Buffer>({ max: CACHED_DESCRIPTIONS })
+  const bodies = new LRUCache<string, Buffer>({ max: CACHED_DESCRIPTIONS })
   app.decorate('sendDescription', (request, reply, server) => {
     const url = serviceUrl(app.config, request) ?? SAMPLE_URL
     const key = JSON.stringify([url, server])
-    let text = texts.get(key)
-    if (text === undefined) {
+    let body = bodies.get(key)
+    if (body === undefined) {
       const { info, servers, ...document } = app.swagger() as { info: object, servers: object[] }
-      text = Buffer.from(JSON.stringify({
+      body = Buffer.from(JSON.stringify({
         ...document,
         info: { ...info, description: introduction.replaceAll(SAMPLE_URL, () => url) },
         servers: server === undefined ? servers : [{ url: server }],
       }))
-      texts.set(key, text)
+      bodies.set(key, body)
     }
-    return reply.type('application/json; charset=utf-8').send(text)
+    return reply.type('application/json; charset=utf-8').send(body)
   })
   if (!app.config.API_DOCS) return
   app.get('/openapi.json', { schema: { hide: true } }, (request, reply) => { app.sendDescription(request, reply) })

@@ -53,7 +53,7 @@ export default fp(async app => {
       if (url === '/docs/yaml') return reply.callNotFound()
     })
     // A pipelined response waits for the response before it. If its client leaves then, Fastify never reads the file,
-    // so it is closed here.
+    // and this hook closes it.
     docs.addHook('onSend', async (_request, { raw }, payload) => {
       if (payload instanceof Readable) finished(raw, () => payload.destroy())
     })

@@ -30,9 +30,13 @@ export async function startFresh () {
   }
 
   /** Follows a link to a page of the app, and returns its text as it is shown first. */
-  async function follow (page: Page, path: string) {
-    await page.evaluate(`document.body.append(Object.assign(document.createElement('a'), { href: '${path}' }))`)
-    await page.evaluate('document.body.lastChild.click(), document.body.lastChild.remove()')
+  async function followTo (page: Page, path: string) {
+    await page.evaluate(`{
+      const link = Object.assign(document.createElement('a'), { href: '${path}' })
+      document.body.append(link)
+      link.click()
+      link.remove()
+    }`)
     return shown(page)
   }
 
@@ -68,17 +72,17 @@ export async function startFresh () {
       for (const [path, words] of pages) {
         // Back leads to the last page, so it is opened in any case.
         const known = path === last ? undefined : texts.get(path)
-        const text = known ?? await follow(page, path)
+        const text = known ?? await followTo(page, path)
         if (Array.isArray(words)) t.match(text, words[0], `${path} before: ${name}`)
         else t.notMatch(text, words, `${path} before: ${name}`)
       }
-      await follow(page, at)
+      await followTo(page, at)
       await act(page)
       check(await goBackTo(page, last), lastWords, `Back to ${last}`)
       check(await open(second, last), lastWords, `${last} in the second tab`)
       texts = new Map()
       for (const [path, words] of pages) {
-        const text = await follow(page, path)
+        const text = await followTo(page, path)
         check(text, words, path)
         texts.set(path, text)
       }

@@ -32,9 +32,7 @@ export const isManagedBy = (sql: AnySql, { id, role }: User) => sql`
  * Finds an event that the user may manage. Throws a 400 for an empty id, a 404 for an unknown id, and a 403 with this
  * message if the user may not manage the event.
  */
-export async function findManagedEvent (
-  sql: AnySql, user: User, id: string, refusal: string
-) {
+export async function findManagedEvent (sql: AnySql, user: User, id: string, refusal: string) {
   if (!id) throw new HttpError(400, 'Event ID is required')
   const [event] = await sql<{ title: string, date: string, allowed: boolean }[]>`
     SELECT title, iso8601(date) AS date, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}

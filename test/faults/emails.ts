@@ -90,10 +90,9 @@ export function emailFloods ({ scope, directory, short }: Setting): Fault[] {
 
   return [
     fault('emails: two unverified accounts that pass a seat to and fro', async (send, { students }, [event]) => {
-      for (const { token } of students.slice(1, 3)) {
-        await send({ method: 'POST', path: `/events/${event}/register`, token })
-      }
-      for (const { token } of students.slice(1, 3)) {
+      const both = students.slice(1, 3)
+      for (const { token } of both) await send({ method: 'POST', path: `/events/${event}/register`, token })
+      for (const { token } of both) {
         for (const coming of [false, true]) {
           await send({ method: 'PUT', path: `/me/seats/${event}`, token, body: { coming } })
         }
