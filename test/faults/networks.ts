@@ -316,9 +316,7 @@ if (!isMainThread) {
     isStopped = true
     parentPort!.postMessage(statuses)
   })
-  await Promise.all(attackers.map(async (client, n) => {
-    // If thousands connected at once, the kernel would drop their packets, and repeat them after up to 15 seconds.
-    await sleep(Math.floor(n / 200) * 100)
+  await Promise.all(attackers.map(client => {
     const connection = openClient(url, 1, TIMEOUT, client.network)
     return repeat({ ...client, ...connection }, PAUSE.success, () => isStopped, async ({ status, error }) => {
       const what = error ?? status

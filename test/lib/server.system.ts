@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
-import { createServer, type AddressInfo } from 'node:net'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -154,6 +154,18 @@ t.test('a request is in the log within a second', async t => {
   while (!service.messages().includes('request completed') && performance.now() - start < 10_000) await sleep(50)
   t.ok(service.messages().includes('request completed'))
   t.equal((await stop(service)).code, 0)
+})
+
+t.test('1,000 clients connect while the event loop is busy', {
+  skip: process.platform !== 'linux' && 'other systems take fewer, and repeat sooner',
+}, async t => {
+  const service = await startService(t, { DATABASE_URL: await createDatabase() })
+  service.child.kill('SIGSTOP')
+  const sockets = Array.from({ length: 1000 }, () => connect(Number(new URL(service.url).port), '127.0.0.1'))
+  t.teardown(() => { for (const socket of sockets) socket.destroy() })
+  await Promise.all(sockets.map(socket => once(socket, 'connect')))
+  service.child.kill('SIGCONT')
+  t.equal((await send(service, 'GET', '/livez')).status, 200)
 })
 
 t.test('a date without a time zone is in UTC, in any time zone', async t => {
