@@ -11,7 +11,7 @@ import { LRUCache } from 'lru-cache'
 import { ResponseObject, textsOf } from '../lib/values/schemas.ts'
 import { finishDocument } from '../lib/http/api-document.ts'
 import { type Config, VERSION } from '../lib/config/config.ts'
-import { serviceUrl } from '../lib/http/service-url.ts'
+import { pathPrefix, serviceUrl } from '../lib/http/service-url.ts'
 import { guardOf } from './auth.ts'
 import { Invalid } from './response-schemas.ts'
 
@@ -75,12 +75,10 @@ const CACHED_DESCRIPTIONS = 4
 const SAMPLE_URL = 'http://localhost:3000'
 
 /** Returns the first screen of the documentation, without its title. Its links lead to the guides that /docs serves. */
-const readIntroduction = async ({ PUBLIC_URL }: Config) => {
+const readIntroduction = async (config: Config) => {
   const text = await readFile(new URL('docs/api/introduction.md', import.meta.resolve('#package.json')), 'utf8')
-  // The path of the service, without the slash at its end.
-  const prefix = new URL(PUBLIC_URL ?? SAMPLE_URL).pathname.replace(/\/$/, '')
   return text.replace(/^# .*\n+/, '')
-    .replace(/\]\(([\w-]+\.md)\)/g, (_link, name: string) => `](${prefix}/docs/guides/${name})`)
+    .replace(/\]\(([\w-]+\.md)\)/g, (_link, name: string) => `](${pathPrefix(config)}/docs/guides/${name})`)
 }
 
 const serverAt = (url = '/') => ({

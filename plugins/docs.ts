@@ -5,6 +5,8 @@ import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyError } from 'fastify'
 import fp from 'fastify-plugin'
 
+import { pathPrefix } from '../lib/http/service-url.ts'
+
 /** Fits the page to a phone, and follows the color scheme of the browser. Swagger UI does neither. */
 const PAGE = `
 document.head.append(Object.assign(document.createElement('meta'), {
@@ -33,8 +35,7 @@ async function readGuides () {
  */
 export default fp(async app => {
   if (!app.config.API_DOCS) return
-  // The prefix that a proxy removes.
-  const prefix = new URL(app.config.PUBLIC_URL ?? 'http://localhost').pathname
+  const prefix = pathPrefix(app.config)
   const guides = await readGuides()
   app.get<{ Params: { name: string } }>('/docs/guides/:name', { schema: { hide: true } }, async (request, reply) => {
     const guide = guides.get(request.params.name)
@@ -49,7 +50,7 @@ export default fp(async app => {
     docs.addHook('onRequest', async ({ routeOptions: { url } }, reply) => {
       // The plugin would make these again for each request, which takes 2 ms for JSON and 100 to 450 ms for YAML.
       // Operations are tried at the service that the page came from, even if PUBLIC_URL is a different one.
-      if (url === '/docs/json') return app.sendDescription(reply.request, reply, prefix)
+      if (url === '/docs/json') return app.sendDescription(reply.request, reply, prefix || '/')
       if (url === '/docs/yaml') return reply.callNotFound()
     })
     // A pipelined response waits for the response before it. If its client leaves then, Fastify never reads the file,

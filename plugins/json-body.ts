@@ -7,7 +7,7 @@ import fp from 'fastify-plugin'
 
 import { HttpError } from '../lib/http/errors.ts'
 import { joinChunks } from '../lib/http/join-chunks.ts'
-import { isDeeperThan } from '../lib/http/json-depth.ts'
+import { measureJson } from '../lib/http/json-size.ts'
 import { ENCODED } from '../lib/values/schemas.ts'
 
 /** Maximum nesting of a body. Deeper JSON could exhaust the stack of later code. */
@@ -15,8 +15,6 @@ const MAX_JSON_DEPTH = 32
 
 /** Maximum number of commas between values. No operation takes more than a hundred values. */
 const MAX_JSON_COMMAS = 10_000
-
-const TOO_MANY_VALUES = `JSON may have ${MAX_JSON_COMMAS} values`
 
 /** Number and mean length of chunks from which a body closes its connection. */
 const TINY = { count: 1000, bytes: 16 }
@@ -66,10 +64,11 @@ export default fp(async app => {
   })
 
   app.addContentTypeParser<Buffer>('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    if (body.length === 0) done(null)
-    else if (!isUtf8(body)) done(new HttpError(400, 'JSON must be UTF-8'))
-    else if (isDeeperThan(body, MAX_JSON_DEPTH)) done(new HttpError(400, `JSON may be ${MAX_JSON_DEPTH} levels deep`))
-    else if (isDeeperThan(body, Infinity, MAX_JSON_COMMAS)) done(new HttpError(400, TOO_MANY_VALUES))
+    if (body.length === 0) return done(null)
+    if (!isUtf8(body)) return done(new HttpError(400, 'JSON must be UTF-8'))
+    const { depth, commas } = measureJson(body)
+    if (depth > MAX_JSON_DEPTH) done(new HttpError(400, `JSON may be ${MAX_JSON_DEPTH} levels deep`))
+    else if (commas > MAX_JSON_COMMAS) done(new HttpError(400, `JSON may have ${MAX_JSON_COMMAS} values`))
     else parse(request, body.toString(), done)
   })
 

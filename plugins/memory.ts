@@ -14,9 +14,6 @@ declare module 'fastify' {
 /** Share of MAX_HELD_BYTES that clients may announce. Beyond it, bodies are refused before connections are closed. */
 const FULL = 3 / 4
 
-/** The longest body that is never refused. */
-const SHORT_BYTES = 16 * 1024
-
 /** Interval of measurements. One takes 25 µs. */
 const INTERVAL_MS = 50
 
@@ -27,6 +24,8 @@ const INTERVAL_MS = 50
 export default fp(async app => {
   const memory = new Memory(memoryLimit(), app.connections)
   const measure = createMeter(memory.most)
+  /** The longest body that is never refused: the limit of routes that do not take long texts. */
+  const shortBytes = app.initialConfig.bodyLimit!
   /** Long bodies, by their announced lengths, until the responses to them are complete. */
   const bodies = new Set<{ network: string, weight: number }>()
   app.decorate('memory', memory)
@@ -37,7 +36,7 @@ export default fp(async app => {
   app.addHook('onRequest', (request, { raw }, done) => {
     const { network } = request
     const weight = announcedLength(request)
-    if (weight <= SHORT_BYTES) return done()
+    if (weight <= shortBytes) return done()
     const body = { network, weight }
     bodies.add(body)
     raw.once('close', () => bodies.delete(body))

@@ -10,3 +10,6 @@ export function serviceUrl ({ PUBLIC_URL, NODE_ENV }: Config, { protocol, host }
   if (!PUBLIC_URL && NODE_ENV === 'production') return null
   return PUBLIC_URL ?? `${protocol}://${host}`
 }
+
+/** Returns the path of PUBLIC_URL, which a proxy removes, without a slash at its end. */
+export const pathPrefix = ({ PUBLIC_URL }: Config) => PUBLIC_URL ? new URL(PUBLIC_URL).pathname.replace(/\/$/, '') : ''

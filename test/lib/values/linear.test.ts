@@ -5,7 +5,7 @@ import { decodeState } from '#lib/auth/oauth-state.js'
 import { fromCell, toCsv, toFileName } from '#lib/values/csv.js'
 import { isEmail, isPassword, isSecureUrl, isUrl, isUuid, printable, printableLine } from '#lib/values/formats.js'
 import { clientNetwork } from '#lib/http/client-network.js'
-import { isDeeperThan } from '#lib/http/json-depth.js'
+import { measureJson } from '#lib/http/json-size.js'
 import { pathOf } from '#lib/http/logger.js'
 import { requestIdOf, traceOf } from '#lib/http/trace-context.js'
 import { toDecodable } from '#lib/http/url.js'
@@ -38,7 +38,7 @@ async function * rowOf (name: string) {
 
 /** All functions that apply regular expressions to input from clients. */
 const FUNCTIONS: Record<string, (text: string) => unknown> = {
-  isDeeperThan: text => isDeeperThan(Buffer.from(text), 32),
+  measureJson: text => measureJson(Buffer.from(text)),
   isEmail,
   isPassword,
   isSecureUrl,
