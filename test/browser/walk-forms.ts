@@ -462,3 +462,32 @@ walk('Registration opens and closes when an organizer says', {
   await page.getByText(/Registration closed on/).waitFor()
   t.equal(await register.count(), 0)
 })
+
+walk('An organizer whose list is old changes, repeats and deletes the event as it is now', {
+  refusals: ['GET /agenda/{id}/seats 404'],
+}, async (t, page) => {
+  const id = await createEvent('An old list', null)
+  const dialog = page.getByRole('dialog')
+  const press = (name: string) => entry(page, 'An old list').getByRole('button', { name }).click()
+  await signIn(page, 'head', { to: '/manage' })
+  await entry(page, 'An old list').waitFor()
+  await send('PUT', `/agenda/${id}`, head, { description: 'A different text', date: '2031-05-02T18:00:00Z' })
+  const student = await tokenOf('student@demo.example.org')
+  await send('POST', `/events/${id}/register`, student)
+
+  await press('Edit')
+  t.equal(await dialog.getByLabel('Description').inputValue(), 'A different text')
+  t.equal(await dialog.getByLabel('Date and time').inputValue(), '2031-05-02T20:00')
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await press('Repeat')
+  t.match(await dialog.getByRole('listitem').first().textContent(), '9 May 2031')
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await press('Delete')
+  await dialog.getByText('This also deletes 1 registration.').waitFor()
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+
+  await send('DELETE', `/events/${id}`, head)
+  await press('Edit')
+  await notified(page, 'Event not found')
+  t.equal(await entry(page, 'An old list').count(), 0, 'a button that is refused shows what there is')
+})

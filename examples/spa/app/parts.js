@@ -294,6 +294,7 @@ export function actionButton (label, action, attributes = {}) {
       try {
         await inSession(() => action(button))
       } catch (error) {
+        if (isOutdated(error)) await refresh()
         notify(wordsOf(error), 'wrong')
       } finally {
         button.ariaBusy = null
@@ -302,6 +303,15 @@ export function actionButton (label, action, attributes = {}) {
   }, label)
   return button
 }
+
+/**
+ * Tells whether the page is older than what it shows: somebody else was faster, or an earlier response was lost. The
+ * page below a dialog stays, because the dialog may belong to a form of it.
+ *
+ * @param {unknown} error
+ */
+const isOutdated = error => error instanceof ApiError && [403, 404, 409, 410].includes(error.status) &&
+  !document.querySelector('dialog')
 
 let dialogs = 0
 

@@ -61,7 +61,7 @@ function list (rows) {
     [event.id, h('a', { class: 'button', href: `/manage/${event.id}` }, count(registrations, 'registration'))]))
   const element = rows.length === 0
     ? nothing('No events have been created yet.')
-    : h('ul', { class: 'agenda' }, ...rows.map(({ event, registrations }) => row(event, registrations)))
+    : h('ul', { class: 'agenda' }, ...rows.map(({ event }) => row(event)))
   return {
     element,
     /** @param {Row[]} next */
@@ -74,9 +74,8 @@ function list (rows) {
     },
   }
 
-  /** @param {Row['event']} event @param {number} registrations */
-  function row (event, registrations) {
-    const { id, title, date, club } = event
+  /** @param {Row['event']} event */
+  function row ({ id, title, date, club }) {
     const describedBy = { 'aria-describedby': `event-${id}` }
     const link = /** @type {HTMLElement} */ (links.get(id))
     link.setAttribute('aria-describedby', `event-${id}`)
@@ -89,20 +88,17 @@ function list (rows) {
         link,
         actionButton('Edit', async () => {
           const page = here()
-          // The list of seats also has the online link.
-          const { event: details } = await call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
-          if (here() === page) editEvent(event, details)
+          // Not the event of the list, which somebody else may have changed. The list of seats has the online link.
+          const { event } = await call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
+          if (here() === page) editEvent(event)
         }, describedBy),
-        actionButton('Repeat', () => repeatEvent(event), describedBy),
-        actionButton('Delete', () => deleteEvent(event, registrations), { class: 'danger', ...describedBy }))))
+        actionButton('Repeat', () => repeatEvent(id), describedBy),
+        actionButton('Delete', () => deleteEvent(id), { class: 'danger', ...describedBy }))))
   }
 }
 
-/**
- * @param {Schemas['Event']} [event] the event to change; if missing, creates an event
- * @param {Schemas['ManagedEvent']} [details]
- */
-async function editEvent (event, details) {
+/** @param {Schemas['ManagedEvent']} [event] the event to change; if missing, creates an event */
+async function editEvent (event) {
   const saved = await openDialog(event ? 'Edit event' : 'New event', close => [form({
     fields: [
       { name: 'title', label: 'Title', value: event?.title },
@@ -120,16 +116,16 @@ async function editEvent (event, details) {
         label: 'End',
         type: 'datetime-local',
         optional: true,
-        value: details?.endsAt && toLocal(details.endsAt),
+        value: event?.endsAt && toLocal(event.endsAt),
         hint: `An event without an end lasts two hours. ${event ? 'If you change the date, the end moves along.' : ''}`,
       },
-      { name: 'place', label: 'Place', optional: true, value: details?.place },
+      { name: 'place', label: 'Place', optional: true, value: event?.place },
       {
         name: 'onlineUrl',
         label: 'Online link',
         type: 'url',
         optional: true,
-        value: details?.onlineUrl,
+        value: event?.onlineUrl,
         hint: 'Only people with a seat see it.',
       },
       {
@@ -137,7 +133,7 @@ async function editEvent (event, details) {
         label: 'Seats',
         type: 'number',
         optional: true,
-        value: details?.capacity,
+        value: event?.capacity,
         hint: 'When all seats are taken, new people wait in line. Leave it empty for no limit.',
       },
       {
@@ -145,14 +141,15 @@ async function editEvent (event, details) {
         label: 'Registration opens',
         type: 'datetime-local',
         optional: true,
-        value: details?.opensAt && toLocal(details.opensAt),
+        value: event?.opensAt && toLocal(event.opensAt),
+        hint: event && 'If you change the date of the event, this time and the next two stay as they are.',
       },
       {
         name: 'closesAt',
         label: 'Registration closes',
         type: 'datetime-local',
         optional: true,
-        value: details?.closesAt && toLocal(details.closesAt),
+        value: event?.closesAt && toLocal(event.closesAt),
         hint: 'Registered people can still cancel, and come after all.',
       },
       {
@@ -160,7 +157,7 @@ async function editEvent (event, details) {
         label: 'Draw',
         type: 'datetime-local',
         optional: true,
-        value: details?.drawAt && toLocal(details.drawAt),
+        value: event?.drawAt && toLocal(event.drawAt),
         hint: 'When the seats are drawn among all who registered before, so that nobody needs to be fast.',
       },
     ],
@@ -173,10 +170,10 @@ async function editEvent (event, details) {
         ...values,
         // Of an empty date, the service says that it is missing.
         date: date ? fromLocal(date, event?.date) : event && date,
-        ...endsAt !== undefined && { endsAt: timeOf(endsAt, details?.endsAt) },
-        ...opensAt !== undefined && { opensAt: timeOf(opensAt, details?.opensAt) },
-        ...closesAt !== undefined && { closesAt: timeOf(closesAt, details?.closesAt) },
-        ...drawAt !== undefined && { drawAt: timeOf(drawAt, details?.drawAt) },
+        ...endsAt !== undefined && { endsAt: timeOf(endsAt, event?.endsAt) },
+        ...opensAt !== undefined && { opensAt: timeOf(opensAt, event?.opensAt) },
+        ...closesAt !== undefined && { closesAt: timeOf(closesAt, event?.closesAt) },
+        ...drawAt !== undefined && { drawAt: timeOf(drawAt, event?.drawAt) },
         ...place !== undefined && { place: place || null },
         ...onlineUrl !== undefined && { onlineUrl: onlineUrl || null },
         ...capacity !== undefined && { capacity: capacity === '' ? null : Number(capacity) },
@@ -223,13 +220,11 @@ function fromLocal (local, former) {
  */
 const timeOf = (local, former) => local ? fromLocal(local, former ?? undefined) : null
 
-/**
- * @param {Schemas['Event']} event
- * @param {number} registrations
- */
-async function deleteEvent ({ id, title }, registrations) {
-  const { event, cancellation } = await call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
-  const text = [`This also deletes ${count(registrations, 'registration')}.`, ...toldOf(event, cancellation)].join(' ')
+/** @param {string} id */
+async function deleteEvent (id) {
+  const { event, seats, cancellation } = await call(client.GET('/agenda/{id}/seats', { params: { path: { id } } }))
+  const { title } = event
+  const text = [`This also deletes ${count(seats.length, 'registration')}.`, ...toldOf(event, cancellation)].join(' ')
   if (!await confirmed(`Delete “${title}”?`, text, 'Delete')) return
   await call(client.DELETE('/events/{id}', { params: { path: { id } } }))
   await refresh()
@@ -256,13 +251,13 @@ const MOST_COPIES = 52
  * Creates copies of an event, a week or more apart. Shows all dates before, and leaves out dates that are past or at
  * which the club has an event, unless the user chooses them.
  *
- * @param {Schemas['Event']} event
+ * @param {string} id
  */
-async function repeatEvent ({ id, title, date, clubId }) {
+async function repeatEvent (id) {
   const page = here()
-  const [{ event: { endsAt } }, others] = await Promise.all([
-    call(client.GET('/agenda/{id}', { params: { path: { id } } })), eventsFrom(clubId, date),
-  ])
+  const { event } = await call(client.GET('/agenda/{id}', { params: { path: { id } } }))
+  const { title, date, endsAt, clubId } = event
+  const others = await eventsFrom(clubId, date)
   if (here() !== page) return
   const dates = h('ul', { class: 'dates' })
   /** @param {Event} [event] */

@@ -4,7 +4,7 @@ import { form } from '../../form.js'
 import {
   actionButton, confirmed, heading, lead, nameOf, nothing, notify, onDate, openDialog, REPLACED, statusBadge, STATUSES,
 } from '../../parts.js'
-import { refresh } from '../../router.js'
+import { here, refresh } from '../../router.js'
 import { adminNav } from '../../shell.js'
 
 /** @import { Schemas } from 'community-platform-client' */
@@ -34,8 +34,7 @@ export async function moderationPage ({ query }) {
 }
 
 /** @param {Schemas['BlogWithAuthorName']} blog */
-function row (blog) {
-  const { id, title, status, author, createdAt } = blog
+function row ({ id, title, status, author, createdAt }) {
   const params = { path: { id } }
   const describedBy = { 'aria-describedby': `blog-${id}` }
   return h('li', {},
@@ -51,7 +50,12 @@ function row (blog) {
         await call(client.POST('/blogs/{id}/archive', { params }))
         await done(`“${title}” has been archived.`)
       }, describedBy),
-      h('button', { type: 'button', onclick: () => editBlog(blog), ...describedBy }, 'Edit'),
+      actionButton('Edit', async () => {
+        const page = here()
+        // Not the post of the list, which a different admin may have changed.
+        const { blog } = await call(client.GET('/blogs/{id}', { params }))
+        if (here() === page) editBlog(blog)
+      }, describedBy),
       actionButton('Delete', async () => {
         if (!await confirmed(`Delete “${title}”?`, "You can't undo this.", 'Delete')) return
         await call(client.DELETE('/blogs/{id}', { params }))
@@ -59,7 +63,7 @@ function row (blog) {
       }, { class: 'danger', ...describedBy })))
 }
 
-/** @param {Schemas['BlogWithAuthorName']} [blog] the post to change; if missing, creates a post */
+/** @param {Schemas['Blog']} [blog] the post to change; if missing, creates a post */
 async function editBlog (blog) {
   const saved = await openDialog(blog ? 'Edit post' : 'New post', close => [form({
     fields: [
