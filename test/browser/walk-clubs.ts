@@ -6,6 +6,7 @@ const [head, noor] = await Promise.all(['head', 'noor'].map(name => tokenOf(`${n
 const [{ id, name }] = await sql<[{ id: string, name: string }]>`
   SELECT clubs.id, name FROM users JOIN clubs ON clubs.id = club_id WHERE email = 'head@demo.example.org'
 `
+const { id: noorId } = (await send('GET', '/auth/me', noor!)).user
 const setJoining = (joining: string) => send('PUT', `/club-pages/${id}`, head!, { joining })
 
 /** A page of a second person in a browser of their own. */
@@ -99,15 +100,30 @@ walk('A refusal tells its reason, and when to ask again', {}, async (_t, page) =
 })
 
 walk('An organizer whose page is old does not remove a member by refusing the request', {}, async (_t, page) => {
-  const { id: userId } = (await send('GET', '/auth/me', noor!)).user
-  await sql`UPDATE club_members SET state = 'requested' WHERE user_id = ${userId} AND club_id = ${id}`
+  await sql`UPDATE club_members SET state = 'requested' WHERE user_id = ${noorId} AND club_id = ${id}`
   await signIn(page, 'head', { to: `/clubs/${id}/members` })
   await entry(page, 'Noor Rahimi').getByRole('button', { name: 'Refuse' }).click()
-  await send('PUT', `/club-pages/${id}/members/${userId}`, head!, { state: 'member' })
+  await send('PUT', `/club-pages/${id}/members/${noorId}`, head!, { state: 'member' })
   await page.getByRole('dialog').getByRole('button', { name: 'Refuse' }).click()
   await page.getByText('Noor Rahimi has been accepted already.').waitFor()
   await sql`
-    UPDATE club_members SET state = 'refused', refused_at = now() WHERE user_id = ${userId} AND club_id = ${id}
+    UPDATE club_members SET state = 'refused', refused_at = now() WHERE user_id = ${noorId} AND club_id = ${id}
+  `
+})
+
+walk('A decision about a request that was withdrawn says so, and the request is gone', {
+  refusals: [`PUT /club-pages/{id}/members/${noorId} 404`],
+}, async (t, page) => {
+  await sql`DELETE FROM club_members WHERE user_id = ${noorId} AND club_id = ${id}`
+  await send('PUT', `/me/clubs/${id}`, noor!, {})
+  await signIn(page, 'head', { to: `/clubs/${id}/members` })
+  await entry(page, 'Noor Rahimi').waitFor()
+  await send('DELETE', `/me/clubs/${id}`, noor!)
+  await entry(page, 'Noor Rahimi').getByRole('button', { name: 'Accept' }).click()
+  await notified(page, 'Member not found')
+  t.equal(await entry(page, 'Noor Rahimi').count(), 0)
+  await sql`
+    INSERT INTO club_members (user_id, club_id, state, refused_at) VALUES (${noorId}, ${id}, 'refused', now())
   `
 })
 
@@ -135,9 +151,11 @@ walk('A visitor joins an open club, and sees its events among theirs', {}, async
   await setJoining('request')
 })
 
-walk('An organizer edits the page of the club', {}, async (_t, page) => {
+walk('An organizer edits the page of the club, as it is now', {}, async (t, page) => {
   await signIn(page, 'head', { to: `/clubs/${id}` })
+  await send('PUT', `/club-pages/${id}`, head!, { description: 'We build robots.' })
   await page.getByRole('button', { name: 'Edit the page' }).click()
+  t.equal(await page.getByRole('dialog').getByLabel('Description').inputValue(), 'We build robots.')
   await page.getByRole('dialog').getByLabel('Description').fill('We build robots that dance.')
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
   await notified(page, 'The page has been saved.')

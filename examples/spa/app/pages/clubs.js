@@ -7,7 +7,7 @@ import {
   actionButton, count, cover, eventLine, heading, inColour, lead, nameOf, nothing, notify, openDialog, portrait,
   wordsOf,
 } from '../parts.js'
-import { refresh, setAddress } from '../router.js'
+import { here, refresh, setAddress } from '../router.js'
 import { hasRole, takeWish } from '../session.js'
 import { subscribeButton } from '../subscribe.js'
 import { unverified } from './account.js'
@@ -68,7 +68,7 @@ export async function clubPage ({ parts: [id = ''], query }) {
   const [{ club, own, events, mine }, { events: past }, liked] = await Promise.all([
     load(), pastEvents(thisYear - 1, [id], thisYear), likedMentors(),
   ])
-  const { account } = mine?.state === 'requested' ? await call(client.GET('/me/account')) : {}
+  const { account } = mine?.state === 'requested' || mine?.offered ? await call(client.GET('/me/account')) : {}
   const { name, description, imageUrl, memberCount, organizers } = club
   const [lines, cards] = [eventLines(events), mentorCards(own, liked, 'h3')]
   const size = h('p', {}, sizeOf(memberCount))
@@ -89,7 +89,7 @@ export async function clubPage ({ parts: [id = ''], query }) {
     ...organizes(mine)
       ? [h('p', { class: 'actions start' },
           h('a', { class: 'button', href: `/clubs/${id}/members` }, 'Members and requests'),
-          actionButton('Edit the page', () => editClub(club)))]
+          actionButton('Edit the page', () => editClub(id)))]
       : [],
     section('Upcoming events', events.length === 0 && 'No events are planned at the moment.', lines.element),
     section('Mentors', own.length === 0 && 'This club has no mentors yet.', cards.element),
@@ -126,8 +126,13 @@ const JOINING = [
   ['open', 'Everybody can join'], ['request', 'People ask, and the organizers decide'], ['closed', 'Nobody can join'],
 ]
 
-/** @param {Schemas['ClubPage']} club */
-async function editClub ({ id, name, description, imageUrl, joining }) {
+/** @param {string} id */
+async function editClub (id) {
+  const page = here()
+  // Not the club of the page, which somebody else may have changed.
+  const { club } = await call(client.GET('/club-pages/{id}', { params: { path: { id } } }))
+  if (here() !== page) return
+  const { name, description, imageUrl, joining } = club
   const saved = await openDialog('Edit the page', close => [form({
     fields: [
       ...hasRole('ADMIN') ? [{ name: 'name', label: 'Name', value: name }] : [],
