@@ -31,9 +31,15 @@ export const enqueueClubDecision = (
 ) => outbox.enqueue('club-decision', sql`
   SELECT
     user_id,
-    -- An office that is offered and withdrawn again and again is told once a day.
+    -- An office that is offered and withdrawn again and again is told once a day, unless an email told a different
+    -- decision in between.
     CASE ${kind}::text
-      WHEN 'offered' THEN concat_ws(' ', club_id, offered, (offered_at AT TIME ZONE 'UTC')::date)
+      WHEN 'offered' THEN concat_ws(' ', club_id, offered, (offered_at AT TIME ZONE 'UTC')::date, (
+        SELECT id FROM emails
+        WHERE emails.user_id = ${userId} AND template = 'club-decision' AND data ->> 'club' = ${clubId}
+          AND data ->> 'kind' <> 'offered'
+        ORDER BY id DESC LIMIT 1
+      ))
     END AS key,
     jsonb_build_object('club', club_id, 'kind', ${kind}::text, 'office', offered, 'at', iso8601(changed_at)) AS data
   FROM club_members
