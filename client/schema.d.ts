@@ -1084,7 +1084,7 @@ export interface paths {
         get?: never;
         /**
          * Accept or decline an office
-         * @description Who accepts organizes the club: their name, picture and email address become public. The head so far becomes a deputy. The token in the response has the new role, and lives as long as the token of the request.
+         * @description Who accepts organizes the club: their name, picture and email address become public. The head so far becomes a deputy. The token in the response has the new role, and lives as long as the token of the request. Where the service sends emails, only users with a verified email address can accept.
          */
         put: operations["answerOffer"];
         post?: never;
@@ -2032,6 +2032,8 @@ export interface components {
             name: string;
             /** @example ada@example.org */
             email: string;
+            /** @description Whether the person can read the emails to this address. */
+            isEmailVerified: boolean;
             office: components["schemas"]["Office"];
             offered: components["schemas"]["OfferedOffice"];
             offeredUntil: components["schemas"]["OfferedUntil"];
@@ -6807,7 +6809,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `This offer is no longer valid` or `You organize a different club` */
+            /** @description `This offer is no longer valid` or `You organize a different club` or `Verify your email address first` */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6815,7 +6817,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         /** @enum {string} */
-                        message: "This offer is no longer valid" | "You organize a different club";
+                        message: "This offer is no longer valid" | "You organize a different club" | "Verify your email address first";
                     };
                 };
             };

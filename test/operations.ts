@@ -111,6 +111,8 @@ const membership = ({ offered }: { offered?: 'head' }) => async ({ app, people }
   const offer = offered && { offered, offered_by: people.ADMIN.id, offered_at: new Date() }
   const member = { user_id: people.STUDENT.id, club_id: club, state: 'member', ...offer }
   await app.sql`INSERT INTO club_members ${app.sql(member)}`
+  // Only a verified person can accept.
+  if (offered) await app.sql`UPDATE users SET email_verified_at = now() WHERE id = ${people.STUDENT.id}`
   return { id: club }
 }
 const picture = async ({ app, people }: World) => ({

@@ -15,6 +15,7 @@ export type Office = typeof OFFICES[number]
 /** A person and their membership in a club. */
 export interface Membership {
   role: Role
+  isEmailVerified: boolean
   /** The office in this club. */
   office: Office | null
   /** Whether the person organizes a different club. */
@@ -66,7 +67,7 @@ export async function findManager (sql: AnySql, userId: string, clubId: string) 
 export async function findMembership (sql: TransactionSql, userId: string, clubId: string) {
   const [membership] = await sql<Membership[]>`
     SELECT
-      users.role, ${officeOf(sql)} AS office,
+      users.role, email_verified_at IS NOT NULL AS "isEmailVerified", ${officeOf(sql)} AS office,
       (users.role IN ('CLUB_HEAD', 'ADMIN') AND users.club_id <> clubs.id) IS TRUE AS "isElsewhere",
       state, offered, ${isOfferValid(sql, sql`now()`)} AS "isOfferValid"
     FROM users CROSS JOIN clubs

@@ -108,7 +108,8 @@ export const membersQuery = (
       field: 'members',
       rows: sql`
         SELECT
-          users.id AS "userId", ${fullName(sql)} AS name, email, ${officeOf(sql)} AS office,
+          users.id AS "userId", ${fullName(sql)} AS name, email, email_verified_at IS NOT NULL AS "isEmailVerified",
+          ${officeOf(sql)} AS office,
           ${offerColumns(sql, sql`${time}::text::timestamptz`)}, iso8601(changed_at) AS since
         FROM ${people} JOIN clubs ON clubs.id = members.club_id
         WHERE members.club_id = ${clubId} AND state = 'member' AND ${isManaged}

@@ -96,6 +96,7 @@ const ClubMember = ResponseObject({
   userId: OpaqueId,
   name: FullName,
   email: EmailAddress,
+  isEmailVerified: Type.Boolean({ description: 'Whether the person can read the emails to this address.' }),
   office: Office,
   offered: Offered,
   offeredUntil: OfferedUntil,

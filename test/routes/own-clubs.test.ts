@@ -133,6 +133,9 @@ t.test('A request waits for an organizer, once per person', async t => {
   t.equal((await club.page()).memberCount, 2, 'a request is no membership')
   await club.open()
   t.equal((await club.join(ada)).json().club.state, 'member', 'the club is open now')
+  await club.join(bea)
+  const verified = new Map((await club.members()).members.map((member: any) => [member.userId, member.isEmailVerified]))
+  t.strictSame([verified.get(ada.id), verified.get(bea.id)], [true, false], 'also of people who joined without asking')
 })
 
 t.test('A request keeps its message until there is another, and a member has none', async t => {

@@ -8,6 +8,9 @@ import * as schemas from './schemas.ts'
 
 /** The clubs of the signed-in user. */
 const ownClubs: FastifyPluginAsyncTypebox = async app => {
+  /** Whether only users with a verified address can accept an office. Without emails, nobody could. */
+  const mustBeVerified = app.outbox.canLink && app.config.SMTP_URL !== undefined
+
   app.get('/', {
     onRequest: app.authenticate,
     schema: schemas.list,
@@ -48,7 +51,7 @@ const ownClubs: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { user, params: { clubId }, body: { accept, office } } = request
     const { club, role, isNewRole, replacedId } = await answerOffer(app.sql, app.outbox, {
-      userId: user.id, clubId, accept, office,
+      userId: user.id, clubId, accept, office, mustBeVerified,
     })
     if (accept) audit(request, 'office-changed', { user: user.id, club: club.clubId, office: club.office })
     if (replacedId) audit(request, 'office-changed', { user: replacedId, club: club.clubId, office: 'deputy' })

@@ -12,8 +12,8 @@ import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import { findOwnRole } from '../queries.ts'
 import {
-  type answerOffer as answerOfferSchema, CLOSED, ELSEWHERE, type join, type list, NO_OFFER, OFFER_ENDED, REFUSED,
-  TOO_MANY,
+  type answerOffer as answerOfferSchema, CLOSED, ELSEWHERE, type join, type list, NO_OFFER, NOT_VERIFIED, OFFER_ENDED,
+  REFUSED, TOO_MANY,
 } from './schemas.ts'
 
 type OwnMembership = Static<typeof join.response[200]>['club']
@@ -148,11 +148,13 @@ export function leaveClub (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, userI
 /**
  * Accepts or declines the office that is offered to a user. A head whom the user replaces becomes a deputy, and gets an
  * email. Returns the membership, the current role, whether the role changed, and the id of that head. Throws an
- * HttpError if the user is unknown or has no offer, or if the offer cannot be accepted.
+ * HttpError if the user is unknown or has no offer, or if the offer cannot be accepted. With `mustBeVerified`, somebody
+ * who signed up with the address of a different person cannot accept: the office would publish this address.
  */
 export function answerOffer (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>,
-  { userId, clubId, accept, office }: { userId: string, clubId: string } & Static<typeof answerOfferSchema.body>
+  { userId, clubId, accept, office, mustBeVerified }:
+  { userId: string, clubId: string, mustBeVerified: boolean } & Static<typeof answerOfferSchema.body>
 ) {
   return sql.begin(async transaction => {
     await lockOffices(transaction, clubId, userId)
@@ -165,6 +167,7 @@ export function answerOffer (
       const isDifferent = office !== undefined && office !== before.offered
       if (!before.isOfferValid || isDifferent) throw new HttpError(409, OFFER_ENDED)
       if (before.isElsewhere) throw new HttpError(409, ELSEWHERE)
+      if (mustBeVerified && !before.isEmailVerified) throw new HttpError(409, NOT_VERIFIED)
       replacedId = await giveOffice(transaction, userId, clubId, before.offered)
     }
     await withdrawOffer(transaction, userId, clubId)

@@ -14,6 +14,7 @@ export const TOO_MANY = `You can be in at most ${MOST_CLUBS} clubs`
 export const NO_OFFER = 'There is no offer'
 export const OFFER_ENDED = 'This offer is no longer valid'
 export const ELSEWHERE = 'You organize a different club'
+export const NOT_VERIFIED = 'Verify your email address first'
 
 const OwnMembership = ResponseObject({
   clubId: OpaqueId,
@@ -77,7 +78,8 @@ export const answerOffer = {
   operationId: 'answerOffer',
   summary: 'Accept or decline an office',
   description: 'Who accepts organizes the club: their name, picture and email address become public. The head so far ' +
-    'becomes a deputy. The token in the response has the new role, and lives as long as the token of the request.',
+    'becomes a deputy. The token in the response has the new role, and lives as long as the token of the request. ' +
+    'Where the service sends emails, only users with a verified email address can accept.',
   params,
   body: Type.Object({
     accept: Type.Boolean({ examples: [true] }),
@@ -90,6 +92,6 @@ export const answerOffer = {
     200: ResponseObject({ club: OwnMembership, token: Token }),
     401: Unauthorized,
     404: Message(NO_OFFER),
-    409: Message(OFFER_ENDED, ELSEWHERE),
+    409: Message(OFFER_ENDED, ELSEWHERE, NOT_VERIFIED),
   },
 }

@@ -3,6 +3,7 @@ import { claimEmails, recordOutcomes } from '#lib/email/emails.js'
 import { enqueueNews } from '#lib/email/clubs.js'
 import { Sender } from '#lib/email/sender.js'
 import { templates } from '#lib/email/templates.js'
+import { assertMessage } from '../../assertions.ts'
 import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
 import { AGENDA_EVENT, EVENT } from '../../operations.ts'
 import t from '../../suite.ts'
@@ -170,6 +171,21 @@ t.test('An open club asks nobody', async t => {
   t.strictSame(await emails(), [])
 })
 
+t.test('Nobody accepts an office with an address that they have not verified: it becomes public', async t => {
+  const { id, join, decide } = await clubWithHead()
+  const ada = await person(app)
+  const answer = (accept: boolean) => ada.inject('PUT', `/me/clubs/${id}/office`, { accept })
+  const offer = () => decide(ada, { office: 'deputy' })
+  await join(ada)
+  await decide(ada, { state: 'member' })
+  await offer()
+  assertMessage(t, await answer(true), 409, 'Verify your email address first')
+  t.equal((await answer(false)).statusCode, 200, 'anybody can decline')
+  await offer()
+  await sql`UPDATE users SET email_verified_at = now() WHERE id = ${ada.id}`
+  t.equal((await answer(true)).statusCode, 200)
+})
+
 t.test('A person is told about each decision once, with its reason', async t => {
   const { id, head, join, decide } = await clubWithHead()
   const ada = await person(app, 'STUDENT', verified)
@@ -192,6 +208,8 @@ t.test('A person is told about each decision once, with its reason', async t => 
   t.equal(await count(), 3, 'the same offer is told once a day, and nobody is told what they did')
   await decide(ada, { office: null })
   t.equal((await last())?.subject, 'You no longer organize Chess Club')
+  await decide(ada, { office: 'deputy' })
+  t.equal((await last())?.subject, 'Will you help to run Chess Club?', 'the office was ended by mistake')
   await decide(ada, { state: 'refused', reason: 'The room is full.' })
   t.equal((await last())?.subject, 'You are no longer a member of Chess Club')
   t.match((await last())?.text, 'The room is full.')

@@ -1,4 +1,5 @@
 import { ApiError, call, client } from '../api.js'
+import { EMAILS } from '../config.js'
 import { h } from '../dom.js'
 import { form } from '../form.js'
 import { follow } from '../live.js'
@@ -18,6 +19,14 @@ import { section } from './clubs.js'
 const DEPUTY = ['deputy', 'Deputy: decides on requests and edits events']
 /** @type {[value: string, label: string]} */
 const HEAD = ['head', 'Head: also chooses the deputies. The present head becomes a deputy']
+
+/**
+ * Anybody can sign up with an address, so an organizer must not take somebody for its owner.
+ *
+ * @param {boolean} isEmailVerified
+ */
+const unverified = isEmailVerified =>
+  isEmailVerified || !EMAILS ? [] : [h('span', { class: 'badge draft' }, 'Address not verified')]
 
 /**
  * The people of a club, for its organizers: who asks to join, and who is a member.
@@ -42,8 +51,7 @@ export async function membersPage ({ parts: [id = ''] }) {
         h('li', {},
           h('div', {},
             h('h3', { id: `request-${userId}` }, name),
-            h('p', { class: 'meta' }, h('span', {}, email),
-              !isEmailVerified && h('span', { class: 'badge draft' }, 'Address not verified'),
+            h('p', { class: 'meta' }, h('span', {}, email), ...unverified(isEmailVerified),
               h('span', {}, 'asked on ', onDate(askedAt))),
             message && h('blockquote', {}, h('p', {}, message))),
           h('p', { class: 'actions' },
@@ -99,11 +107,11 @@ export async function membersPage ({ parts: [id = ''] }) {
   }
 
   /** @param {Member} member */
-  function row ({ userId, name, email, office, offered, offeredUntil, since }) {
+  function row ({ userId, name, email, isEmailVerified, office, offered, offeredUntil, since }) {
     const isOwn = userId === currentUser()?.id
     const officeWords = office ? OFFICES[office] : 'Member'
     return [
-      h('div', {}, name, h('span', { class: 'meta' }, h('span', {}, email))),
+      h('div', {}, name, h('span', { class: 'meta' }, h('span', {}, email), ...unverified(isEmailVerified))),
       h('div', {}, officeWords,
         h('span', { class: 'meta' }, offered && offeredUntil
           ? h('span', {}, `offered: ${OFFICES[offered]?.toLowerCase()}, until `, onDate(offeredUntil))
