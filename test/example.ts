@@ -76,12 +76,14 @@ export async function startExample (environment: NodeJS.Dict<string> = {}) {
         if (response.status() >= 400 && !isRepeated) refused.push(error)
       })
 
-      await page.goto(origin)
-      await page.waitForSelector('h1')
-      await work(t, page).catch(async error => {
+      try {
+        await page.goto(origin)
+        await page.waitForSelector('h1')
+        await work(t, page)
+      } catch (error) {
         t.comment(page.url(), await page.textContent('body'), complaints, refused)
         throw error
-      })
+      }
       t.strictSame(complaints, [], 'the browser logs no errors')
       if (!t.strictSame(refused, refusals, 'only the expected errors')) t.comment(example.output.stdout)
     })

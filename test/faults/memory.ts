@@ -101,7 +101,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
 
   async function run (
     name: string, attacks: string[],
-    { variables, memory = MEMORY, seconds = short ? 8 : 20, kept = 0, locked, closes = false }: Options
+    { variables, memory = MEMORY, seconds = short ? 5 : 20, kept = 0, locked, closes = false }: Options
   ) {
     const row: Row = rowOf(name, [], [])
     const own = scope.inner()
@@ -115,9 +115,12 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       own.teardown(() => [honest, probe].forEach(({ end }) => end()))
       const listeners = await openStreams(service.url, LISTENERS, HONEST)
       own.teardown(() => listeners.close())
-      await visit(honest.send, fixture, 2)
+      await visit(honest.send, fixture, short ? 1 : 2)
       const pid = service.child.pid!
-      const [alone, usual] = await Promise.all([visit(honest.send, fixture, 3), ping(probe.send, pid, until(3))])
+      const before = short ? 1 : 3
+      const [alone, usual] = await Promise.all([
+        visit(honest.send, fixture, before), ping(probe.send, pid, until(before)),
+      ])
       const rest = memoryOf(service) + kept
 
       if (locked) await lock(own, DATABASE_URL, locked)
@@ -272,9 +275,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       ...name === HOST && { variables: { PUBLIC_URL: undefined } },
     })),
     ...SMALL.map(name => fault(`memory: ${name}, 256 MB`, [name], { memory: LESS_MEMORY })),
-    fault(`memory: ${BODIES}, none refused`, [BODIES], {
-      variables: UNREFUSED, closes: true, seconds: 20,
-    }),
+    fault(`memory: ${BODIES}, none refused`, [BODIES], { variables: UNREFUSED, closes: true }),
     fault(`memory: ${FEWER_BODIES}, none refused, 256 MB`, [FEWER_BODIES], {
       variables: UNREFUSED, closes: true, memory: LESS_MEMORY,
     }),
