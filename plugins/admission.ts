@@ -31,7 +31,7 @@ declare module 'fastify' {
     waitSeconds?: number
     /**
      * The operation runs a transaction, which holds a connection of its own. A `large` one needs memory for megabytes
-     * of rows, so each network runs one at a time.
+     * of rows, so it takes half of the connections.
      */
     transaction?: true | 'large'
     /** `reads`: the handler only reads, and admits each read by itself. Routes with `cache` do so without this. */
