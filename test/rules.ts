@@ -19,12 +19,9 @@ export const text = (least: number): Rule => ({
 })
 
 /** A text that people can see. */
-export const visible = (most: number, least = 1): Rule => ({
-  takes: ['x'.repeat(least), `${' '.repeat(least)}x`, 'x'.repeat(most), '<b>"Zoë"</b> \'; -- \ufeff漢字'],
-  refuses: [
-    ' '.repeat(least), '\n\t\u00a0'.repeat(least), '\u200b\u2800\u3164'.repeat(least), 'x'.repeat(most + 1),
-    ...text(least).refuses,
-  ],
+export const visible = (most: number): Rule => ({
+  takes: ['x', ' x', 'x'.repeat(most), '<b>"Zoë"</b> \'; -- \ufeff漢字'],
+  refuses: [' ', '\n\t\u00a0', '\u200b\u2800\u3164', 'x'.repeat(most + 1), ...text(1).refuses],
 })
 
 /** The name of a person or a club, outside the contract. */

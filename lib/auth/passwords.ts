@@ -31,7 +31,7 @@ const AT_ONCE = Math.min(availableParallelism(), Number(process.env.UV_THREADPOO
 const QUEUE_LENGTH = 150 * AT_ONCE
 
 /** Error message of a sign-in or sign-up if the queue is full. */
-export const BUSY = 'Too many people are signing in, please try again in a few seconds'
+const BUSY = 'Too many people are signing in, please try again in a few seconds'
 
 /** The response with this message. */
 export const Busy = Named('Busy', Message(BUSY))

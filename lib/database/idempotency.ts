@@ -16,7 +16,7 @@ import { arrayOf } from './columns.ts'
 // only, so that no copy of the response is stored: a repeated request gets the rows as they are now.
 
 /** Error message for a key that came with a different request. */
-export const KEY_USED = 'This Idempotency-Key belongs to a different request'
+const KEY_USED = 'This Idempotency-Key belongs to a different request'
 
 /** Error message for a repeated request if all that it created has been deleted. */
 const CREATED_IS_GONE = 'This request was completed, and what it created has been deleted since'

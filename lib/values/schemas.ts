@@ -112,7 +112,7 @@ export const ClubImage = NullableString({
 export const ClubCard = ResponseObject({ name: ClubName, imageUrl: ClubImage }, { title: 'ClubCard' })
 export const NamedClub = ResponseObject({ name: ClubName }, { title: 'NamedClub' })
 
-export const EVENT_EXAMPLES = {
+const EVENT_EXAMPLES = {
   title: { examples: ['Chess Night'] },
   description: { examples: ['Ten games at once, against anyone who comes.'] },
   imageUrl: { examples: ['https://images.example.org/chess-night.png'] },

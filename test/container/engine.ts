@@ -50,7 +50,7 @@ export interface Result {
   output: string
 }
 
-export interface Engine {
+interface Engine {
   /** A copy of compose.yaml and all that it needs, gone when the test ends. */
   context: string
   /** Options of `podman build` that let its `npm ci` reach the registry as npm does on this machine. */

@@ -172,8 +172,8 @@ async function openOutside ({ scope, directory }: Setting, timeout: number): Pro
 }
 
 /** A server with a migrated database. */
-export async function startPrimary (scope: Scope, directory: string, bin?: string) {
-  const primary = await PostgresServer.create(scope, directory, bin)
+export async function startPrimary (scope: Scope, directory: string) {
+  const primary = await PostgresServer.create(scope, directory)
   await primary.start()
   const sql = postgres(primary.url(), { max: 1 })
   await sql`CREATE DATABASE community`
@@ -197,7 +197,7 @@ async function openEmbedded (
 }
 
 /** Starts the service with its embedded server, both stopped when the scope ends. */
-export async function startEmbedded (
+async function startEmbedded (
   scope: Scope, directory: string, dataDir: string, environment: NodeJS.Dict<string>
 ) {
   scope.teardown(async () => {

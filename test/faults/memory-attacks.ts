@@ -62,7 +62,7 @@ let pictures: Buffer[] = []
 
 export const UNREAD_STREAMS = 'streams of changes, unread'
 export const UPLOADS = 'sixteen pictures at once'
-export const EXPORTS = '400 exports at once'
+const EXPORTS = '400 exports at once'
 export const PIPELINED = 'pipelined streams of clients that leave'
 export const BODIES = 'bodies that lack their last byte'
 export const FEWER_BODIES = 'bodies of 150 clients that lack their last byte'

@@ -28,7 +28,7 @@ export interface Account {
 }
 
 /** The user of this process. */
-export const SELF: Account = { uid: process.getuid!(), gid: process.getgid!() }
+const SELF: Account = { uid: process.getuid!(), gid: process.getgid!() }
 
 /** The user for programs that refuse to run as root. */
 export const NOBODY: Account = SELF.uid === 0 ? { uid: 65_534, gid: 65_534 } : SELF

@@ -31,7 +31,7 @@ export async function startService (
   return { url, ...program }
 }
 
-export async function isReady (url: string) {
+async function isReady (url: string) {
   return (await send(url, { method: 'GET', path: '/readyz' })).status === 200
 }
 

@@ -10,7 +10,7 @@ const LISTS = ['/events', '/mentors', '/clubs', '/blogs', '/testimonials']
 export const TOLD = 1500
 
 /** A client of `GET /live`. */
-export interface Stream {
+interface Stream {
   /** The status of the response. */
   status: number
   /** The entity tag of each list, as told last. */

@@ -159,8 +159,8 @@ t.test('GET /agenda/:id shows the public details, of past events too', async t =
 })
 
 /** Sends a request with an Idempotency-Key. */
-const sendOnce = (key: string, url: string, payload: object, { token } = head, service = app) =>
-  inject(service, 'POST', url, payload, { authorization: `Bearer ${token}`, 'idempotency-key': key })
+const sendOnce = (key: string, url: string, payload: object, { token } = head) =>
+  inject(app, 'POST', url, payload, { authorization: `Bearer ${token}`, 'idempotency-key': key })
 
 t.test('POST /agenda', async t => {
   t.test('creates an event with all its details', async t => {

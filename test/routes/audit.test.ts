@@ -52,15 +52,13 @@ async function auditFrom (url: string, payload: object, remoteAddress = `192.0.2
 
 const newEmail = () => `${randomUUID()}@example.org`
 
-async function withPassword (fields: object = {}) {
-  return person(app, 'STUDENT', { password: await hashPassword(PASSWORD), ...fields })
-}
+const withPassword = async () => person(app, 'STUDENT', { password: await hashPassword(PASSWORD) })
 
 const makeClub = () => insert(app, 'clubs')
 const makeEvent = async (club?: string) => insert(app, 'events', { club_id: club ?? await makeClub() })
 const makeMentor = async () => insert(app, 'mentors', { club_id: await makeClub() })
 const makeTestimonial = () => insert(app, 'testimonials')
-const makeBlog = (status = 'DRAFT') => insert(app, 'blogs', { status, author_id: admin.id })
+const makeBlog = () => insert(app, 'blogs', { status: 'DRAFT', author_id: admin.id })
 
 t.test('A registration is logged', async t => {
   const email = newEmail()

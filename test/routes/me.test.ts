@@ -1,4 +1,3 @@
-import type { FastifyInstance } from 'fastify'
 import ICAL from 'ical.js'
 
 import { ROLES } from '#lib/values/roles.js'
@@ -47,8 +46,8 @@ async function createCalendar (t: Test, { inject }: Person) {
 }
 
 /** The titles of the events in a calendar. */
-async function titlesOf (path: string, service: FastifyInstance = app) {
-  const { body } = await inject(service, 'GET', path)
+async function titlesOf (path: string) {
+  const { body } = await inject(app, 'GET', path)
   return new ICAL.Component(ICAL.parse(body)).getAllSubcomponents('vevent')
     .map(event => event.getFirstPropertyValue('summary')).sort()
 }

@@ -35,23 +35,23 @@ t.test('GET /auth/google/callback sends tokens to configured origins only', asyn
     'http://second.example.org', FRONTEND_URL, '//app.example.org', 'javascript:alert(1)//',
   ]
   for (const o of tricks) {
-    const { location, token } = await forged({ n: 'nonce', r: '/a', o })
+    const { location, token } = await forged({ r: '/a', o })
     t.equal(location!.href, `${FIRST}/auth/callback?token=${token}&to=%2Fa`, JSON.stringify(o))
   }
-  const { location } = await forged({ n: 'nonce', r: '/a', o: SECOND })
+  const { location } = await forged({ r: '/a', o: SECOND })
   t.equal(location!.origin, SECOND, 'a configured one')
 })
 
 t.test('GET /auth/google/callback passes the destination on unchanged, which cannot change the origin', async t => {
   for (const r of ['', '/', '//evil.example', 'https://evil.example/', '/a&token=x#y', '\r\nset-cookie: x=y', '😀']) {
-    const { response, location } = await forged({ n: 'nonce', r, o: FIRST })
+    const { response, location } = await forged({ r, o: FIRST })
     t.equal(location!.origin + location!.pathname, `${FIRST}/auth/callback`)
     t.strictSame([...location!.searchParams.keys()], ['token', 'to'])
     t.equal(location!.searchParams.get('to'), r)
     t.equal(response.headers['set-cookie'], undefined)
   }
   for (const r of [undefined, null, 7, false, ['/a'], { toString: 'x' }]) {
-    const { location } = await forged({ n: 'nonce', r })
+    const { location } = await forged({ r })
     t.equal(location!.searchParams.get('to'), '/', `${JSON.stringify(r)} is not a destination`)
   }
 })
@@ -110,7 +110,7 @@ t.test('GET /auth/google/callback returns 500 when the provider rejects the code
 
   for (const response of [html, fails, closesConnection, null]) {
     respondWith(t, { '/token': response })
-    plain(t, await forged({ n: nonce, r: '/' }), 500, 'OAuth callback failed')
+    plain(t, await forged(), 500, 'OAuth callback failed')
   }
 })
 
@@ -140,7 +140,7 @@ t.test('GET /auth/google/callback exchanges a code with the verifier of its own 
 })
 
 t.test('GET /auth/google/callback sends no verifier to a provider that does not support PKCE', async t => {
-  await forged({ n: 'nonce', r: '/' })
+  await forged()
   t.notMatch(fake.received.findLast(({ path }) => path === '/token')!.body, 'code_verifier')
 })
 
@@ -161,18 +161,18 @@ t.test('GET /auth/google/callback verifies an ID token in the response with the 
   }
   for (const [what, idToken] of Object.entries(tokens)) {
     respondWith(t, withIdToken(idToken))
-    plain(t, await forged({ n: 'nonce', r: '/' }), 500, 'OAuth callback failed', what)
+    plain(t, await forged(), 500, 'OAuth callback failed', what)
   }
   for (const claims of [{ nonce: 'nonce' }, {}]) {
     respondWith(t, withIdToken(await fake.idToken(claims)))
-    t.equal((await forged({ n: 'nonce', r: '/' })).response.statusCode, 302, JSON.stringify(claims))
+    t.equal((await forged()).response.statusCode, 302, JSON.stringify(claims))
   }
 })
 
 t.test('GET /auth/google/callback returns 401 if profile and ID token have different subjects', async t => {
   const email = String(newAccount().email)
   respondWith(t, { ...withIdToken(await fake.idToken()), '/userinfo': { ...fake.claims, sub: 'another', email } })
-  plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'Failed to fetch userinfo')
+  plain(t, await forged(), 401, 'Failed to fetch userinfo')
   t.equal(await count(email), 0)
 })
 
@@ -214,7 +214,7 @@ t.test('Names with NUL are stored without it', async t => {
 
 t.test('Hundreds of callbacks that fail from one address get the responses of the contract', async t => {
   respondWith(t, { '/token': fails })
-  for (let n = 0; n < 320; n++) plain(t, await forged({ n: 'nonce', r: '/' }), 500, 'OAuth callback failed')
+  for (let n = 0; n < 320; n++) plain(t, await forged(), 500, 'OAuth callback failed')
 })
 
 t.test('After an admin has changed an email, its owner at the provider signs in', async t => {
@@ -234,17 +234,17 @@ t.test('After an admin has changed an email, its owner at the provider signs in'
 t.test('GET /auth/google/callback returns 401 without an access token', async t => {
   for (const response of [{}, { access_token: '' }, { access_token: null }, { error: 'server_error' }]) {
     respondWith(t, { '/token': response })
-    plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'No access token', JSON.stringify(response))
+    plain(t, await forged(), 401, 'No access token', JSON.stringify(response))
   }
 })
 
 t.test('GET /auth/google/callback returns 401 without a profile', async t => {
   for (const response of [html, fails, closesConnection, null, {}, { email: 'ada@example.org' }]) {
     respondWith(t, { '/userinfo': response })
-    plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'Failed to fetch userinfo')
+    plain(t, await forged(), 401, 'Failed to fetch userinfo')
   }
   respondWith(t, { '/token': { access_token: 'a\ntoken' } })
-  plain(t, await forged({ n: 'nonce', r: '/' }), 401, 'Failed to fetch userinfo', 'a token that cannot be sent')
+  plain(t, await forged(), 401, 'Failed to fetch userinfo', 'a token that cannot be sent')
 })
 
 t.test('GET /auth/google/callback returns 401 without a verified email', async t => {

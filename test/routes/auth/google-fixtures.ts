@@ -94,8 +94,8 @@ export async function setUp (t: Test) {
   }
 
   /** Sends a callback with a forged state to the service that uses the fake provider, which accepts any code. */
-  const forged = (state: object, nonce = 'nonce') =>
-    callback({ code: 'a code of the tests', state: encodeState(state as { n: string, r: string }) }, nonce, fakeApp)
+  const forged = (state: object = { r: '/' }) =>
+    callback({ code: 'a code of the tests', state: encodeState({ n: 'nonce', r: '', ...state }) }, 'nonce', fakeApp)
 
   const stored = async (email: unknown, of: Service = app) =>
     (await of.sql`SELECT * FROM users WHERE email = ${String(email)}`)[0]!
