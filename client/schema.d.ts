@@ -231,7 +231,7 @@ export interface paths {
         };
         /**
          * List who comes to an event
-         * @description People with a seat come first, then those who wait or take part in a draw, then those who do not come. `isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.
+         * @description People with a seat come first, then people who wait or take part in a draw, then people who do not come. `isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -2873,7 +2873,7 @@ export interface components {
              */
             state: "seated" | "waiting" | "drawing" | "declined";
             /**
-             * @description The place among those who wait, from 1; `null` if the person does not wait.
+             * @description The place among the people who wait, from 1; `null` if the person does not wait.
              * @example 3
              */
             position: number | null;
@@ -3200,7 +3200,7 @@ export interface components {
              */
             state: "seated" | "waiting" | "drawing" | "declined";
             /**
-             * @description The place among those who wait, from 1; `null` if the person does not wait.
+             * @description The place among the people who wait, from 1; `null` if the person does not wait.
              * @example 3
              */
             position: number | null;

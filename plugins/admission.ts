@@ -79,7 +79,7 @@ export default fp(async app => {
   const { DATABASE_POOL_SIZE, DATABASE_TIMEOUT, MAX_REQUESTS } = app.config
   const createQueue = (concurrency: number, createError = overloaded) =>
     new FairQueue({ concurrency, maxLength: MAX_REQUESTS, createError })
-  /** Without a queue, the driver would run statements in their order, so a flood would delay those of all networks. */
+  /** Without a queue, the driver would run statements in their order, so a flood would delay all networks. */
   const operations = createQueue(PER_CONNECTION * DATABASE_POOL_SIZE)
   /** Without a queue of their own, lists that read for seconds would take the connections of short operations. */
   const lists = createQueue(Math.ceil(DATABASE_POOL_SIZE / 4))

@@ -179,8 +179,8 @@ export default fp(async app => {
 }, { name: 'api-description', dependencies: ['response-schemas'] })
 
 /**
- * Returns a schema with references to named schemas in place of those with a title, and adds these to a scope. Objects
- * are open, because later versions may send further fields.
+ * Returns a schema with references to named schemas in place of schemas with a title, and adds the named schemas to a
+ * scope. Objects are open, because later versions may send further fields.
  */
 function withReferences (node: unknown, scope: FastifyInstance): unknown {
   if (typeof node !== 'object' || node === null) return node

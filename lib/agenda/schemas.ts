@@ -37,5 +37,5 @@ export const seatFields = {
     description: '`seated`, `waiting` for a seat, `drawing`: takes part in the draw of seats, or `declined`: the ' +
       'person does not come.',
   }),
-  position: NullableCount('The place among those who wait, from 1; `null` if the person does not wait.'),
+  position: NullableCount('The place among the people who wait, from 1; `null` if the person does not wait.'),
 }

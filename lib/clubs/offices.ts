@@ -27,7 +27,7 @@ export interface Membership {
 }
 
 /**
- * Locks a club with everything that decides about its offices: one or two people, its head, and those who made offers
+ * Locks a club with everything that decides about its offices: one or two people, its head, and the authors of offers
  * to them. Operations that change offices follow one another, so that the head stays the same from here to the commit.
  */
 export async function lockOffices (sql: TransactionSql, clubId: string, userId: string, otherId = userId) {

@@ -102,7 +102,7 @@ export async function insertOnce<Row extends { id: string }> (
   ))) as Promise<Row>
 }
 
-/** Returns what is left of the rows that an earlier request has created; `undefined` for a new key. */
+/** Returns the remaining rows that an earlier request has created; `undefined` for a new key. */
 export async function readCreated<Row> (
   sql: AnySql, { userId, key, request }: Attempt, read: (ids: string[]) => Promise<Row[]>
 ) {

@@ -49,7 +49,7 @@ export const announcedOf = (event: EmailedEvent): KnownEvent => {
 
 /**
  * SQL query: what the last email about an event told a user, as jsonb; no row without an email. Ignores emails that are
- * being sent, and those whose sender was killed, because they may not have arrived.
+ * being sent, and emails whose sender was killed, because they may not have arrived.
  */
 export const lastAnnounced = (
   sql: AnySql, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>, but: string | null = null

@@ -6,7 +6,7 @@ import { FORMATS } from '../values/formats.ts'
 interface Node { [key: string]: any }
 
 /**
- * Finishes a document from @fastify/swagger: converts types and formats to those of OpenAPI, lists repeated parameters,
+ * Finishes a document from @fastify/swagger: converts types and formats for OpenAPI, lists repeated parameters,
  * headers and responses once, and sorts paths and components by name.
  */
 export function finishDocument ({ paths, components, ...document }: Node) {

@@ -141,8 +141,8 @@ export const FORMATS: Record<string, { check (value: string): boolean, message: 
 }
 
 /**
- * Prepares text for feeds and lists: converts all line breaks to line feeds, including those of Unicode, and removes
- * other control characters.
+ * Prepares text for feeds and lists: converts all line breaks, including line separators of Unicode, to line feeds, and
+ * removes other control characters.
  */
 export function printable (text: string) {
   return text.replace(/\r\n?|[\u2028\u2029]/g, '\n').replace(/[^\P{Cc}\t\n]|[\uFFFE\uFFFF]/gu, '')

@@ -207,7 +207,7 @@ export const getDraw = {
 export const listSeats = {
   operationId: 'listSeats',
   summary: 'List who comes to an event',
-  description: 'People with a seat come first, then those who wait or take part in a draw, then those who do not ' +
+  description: 'People with a seat come first, then people who wait or take part in a draw, then people who do not ' +
     'come. `isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.',
   params,
   response: {

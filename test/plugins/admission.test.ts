@@ -216,10 +216,10 @@ t.test('An operation whose client has gone while it waits never begins, and its 
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
   const running = Array.from({ length: RUNNING }, () => app.inject('/waits'))
-  while (begun < RUNNING) await sleep(5)
+  const { operations } = app.queues
+  while (operations.running < RUNNING) await sleep(5)
   const { port } = app.server.address() as AddressInfo
   const gone = connect(port, '127.0.0.1', () => gone.write('GET /waits HTTP/1.1\r\nHost: a\r\n\r\n'))
-  const { operations } = app.queues
   while (operations.waiting === 0) await sleep(5)
   gone.destroy()
   // Dropped before a place is free.

@@ -9,7 +9,7 @@ import { section } from '../clubs.js'
 /** After how long an unanswered request needs an admin, in milliseconds. */
 const OLD = 7 * 24 * 60 * 60 * 1000
 
-/** All clubs, first those that need an admin. The service cannot delete a club. */
+/** All clubs, first the clubs that need an admin. The service cannot delete a club. */
 export async function clubsAdminPage () {
   const { clubs } = await call(client.GET('/clubs'))
   const rows = await Promise.all(clubs.map(async ({ id, name, imageUrl, events }) => {
