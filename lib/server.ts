@@ -10,8 +10,8 @@ process.env.TZ = 'UTC'
 
 /**
  * Connections that wait until the event loop accepts them. Linux takes no more of them than `net.core.somaxconn`, and
- * drops the others, whose clients repeat them after 1, 3, 7 and 15 seconds: of 1,500 clients that came within a second,
- * 700 waited that long with the 511 of Node.
+ * drops the others. Their clients try again after 1, 3, 7 and 15 seconds. With Node's 511, 700 of 1,500 clients that
+ * came within a second waited that long.
  */
 const BACKLOG = 4096
 

@@ -3,8 +3,8 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 import type { AnySql, Sql } from '../database/client.ts'
 import { comingCount, drawsFrom, inLineSince, runsUntil, withAnswers, withDetails } from './details.ts'
 
-// A seat is derived and never stored: the attendees of an event stand in line, ordered by the time when they last said
-// that they come, and the first `capacity` of them have a seat. With stored places, a person who declines in front of a
+// A seat is derived and never stored. The attendees of an event stand in line, ordered by the time when they last said
+// that they come. The first `capacity` of them have a seat. With stored places, a person who declines in front of a
 // line of 1,000 people would change 1,000 rows instead of one, and a promotion could be lost. A smaller room takes no
 // seat away, because everybody up to `seated_until` keeps their seat. Two rules keep a seat that was seen: nobody
 // enters the line before its end (`end_of_line`), and people with a seat are always the first. A draw gives its

@@ -13,9 +13,8 @@ const LONGEST = 20
 let estimator: ZxcvbnFactory | undefined
 
 /**
- * Throws a validation error for this field if a new password is easy to guess: a common password, a repetition, a
- * sequence, a date (NIST SP 800-63B, § 3.1.1.2), or a text that contains the email address of the account. Ignores
- * case.
+ * Throws a validation error for this field if a new password is easy to guess (NIST SP 800-63B, § 3.1.1.2): a common
+ * password, a repetition, a sequence or a date, or if it contains the email address of the account. Ignores case.
  */
 export async function assertStrongPassword (field: string, password: string, email: string) {
   const lower = password.toLowerCase()

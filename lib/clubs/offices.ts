@@ -121,7 +121,7 @@ export async function endOffice (sql: TransactionSql, userId: string, clubId: st
 
 /**
  * Changes the card of a person. The trigger then ends the membership in the club on the old card, so this writes it
- * back, but without its office offer, because that club and the author of the offer are not locked.
+ * back. An office offer of that membership is lost, because that club and the author of the offer are not locked.
  */
 async function keepingMemberships (sql: TransactionSql, userId: string, change: () => PromiseLike<unknown>) {
   const kept = await sql<{ member: string }[]>`

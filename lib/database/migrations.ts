@@ -43,8 +43,8 @@ interface Options {
 
 /**
  * Applies all pending migrations, or reverts the last `count` migrations. node-pg-migrate alone would wait for a lock
- * as long as a different transaction runs, for example a backup of ten minutes, and all operations on the table would
- * wait behind it, instead of half a second. Each migration runs in a separate transaction, so migrations before a
+ * as long as a different transaction runs, for example a backup of ten minutes. All operations on the table would wait
+ * behind it, instead of half a second. Each migration runs in a separate transaction, so migrations before a
  * failed one stay applied. A migration that times out on a lock is retried, so that operations continue in between. If
  * several processes migrate at once, each migration runs once. Returns the names of the migrations that ran. Throws an
  * Error that names a failed migration.

@@ -15,10 +15,11 @@ const LINKS = {
 
 /**
  * Creates the link while the email is composed, so that only the email contains the token. Replaces the account's older
- * link for this purpose. The token is in the fragment because browsers do not send fragments to servers. Returns
- * `undefined` if the user does not meet the condition or has changed their address, and for an email that a newer email
- * replaces: if a server has refused the older email for a while, its link must not replace the newer link. Rejects
+ * link for this purpose. The token is in the fragment because browsers do not send fragments to servers. Rejects
  * without FRONTEND_URL, because an instance that has it can send the email later.
+ *
+ * Returns `undefined` if the user does not meet the condition or has changed their address, and for an email that a
+ * newer email replaces. If a server has refused the older email for a while, its link must not replace the newer link.
  */
 export async function createAccountLink (
   { id, userId, createdAt }: ClaimedEmail, { sql, config, recipient }: Context, purpose: Purpose,

@@ -32,8 +32,11 @@ export const tellDraw = (outbox: Pick<Outbox, 'enqueueBatch'>): TellDraw => asyn
 
 /**
  * After a change of an event: if it was over by mistake, and runs again, enqueues the emails that were not sent while
- * it was over. Everybody gets one who registered since then, whose last email said that they take part in a draw that
- * has been drawn, or who has a seat and whose last email said that they wait.
+ * it was over. They go to people
+ *
+ * - who have registered since then
+ * - whose last email said that they take part in a draw, which has been drawn
+ * - who have a seat, and whose last email said that they wait
  */
 export async function tellMissed (
   transaction: TransactionSql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>, { over }: Lines, cause: string | null

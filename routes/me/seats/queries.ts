@@ -32,9 +32,11 @@ export const seatsOfUserQuery = (sql: Sql, userId: string): CachedQuery<Body<typ
 
 /**
  * Stores whether a registered user comes to an event, and returns the seat; `undefined` without a registration. Throws
- * a 409 if the event is over. Enqueues an email to the person who gets the seat. A person who comes after all gets an
- * email if the last email told them other facts, because nobody was told about them while they did not come, or if it
- * said that they wait, and they have a seat. Without any email about the event, they get the confirmation.
+ * a 409 if the event is over. Enqueues an email to the person who gets the seat.
+ *
+ * A person who does not come is told nothing. So a person who comes after all gets an email if their last email told
+ * other facts, or if it said that they wait and they have a seat now. Without any email about the event, they get the
+ * confirmation.
  */
 export function setComing (
   sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
