@@ -32,8 +32,8 @@ function withFieldsOf (other: unknown, value: unknown): unknown {
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 
 /**
- * Starts the alternative. Throws unless its responses equal those of the service in the fields that they have: a new
- * field need not be in its schema.
+ * Starts the alternative. Throws unless its responses equal the responses of the service in the fields that they have.
+ * A new field of the service need not be in its schema.
  */
 export async function startAlternative ({ databaseUrl, directory, students }: Fixture, service: Server) {
   await install()

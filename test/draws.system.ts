@@ -1,4 +1,4 @@
-// A draw of seats when processes are killed, beside registrations on two instances, and over many draws.
+// A draw of seats when processes are killed, during registrations on two instances, and over many draws.
 import { randomInt } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 

@@ -195,7 +195,7 @@ async function listProcesses () {
     .map(([pid, parent]) => ({ pid: Number(pid), parent: Number(parent) }))
 }
 
-/** Finds a free port, below those that the system gives to connections and servers, which could take it meanwhile. */
+/** Finds a free port below the ports that the system gives to connections, because a connection could take it first. */
 export async function freePort (): Promise<number> {
   const port = randomInt(20_000, 30_000)
   const server = createServer().listen(port, '127.0.0.1')

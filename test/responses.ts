@@ -96,8 +96,8 @@ function record (
 }
 
 /**
- * Compares the responses that all test files saw with those that all routes declare. Undeclared responses always fail;
- * responses that no test saw fail only if the suites ran.
+ * Compares the responses that all test files saw with the responses that all routes declare. Undeclared responses
+ * always fail. Responses that no test saw fail only if the suites ran.
  */
 export async function compareResponses (databaseUrl: string): Promise<string[]> {
   mkdirSync(RECORDS, { recursive: true })

@@ -18,7 +18,7 @@ import { startMailServer } from './smtp.ts'
 /** The commit of the last release. After a release, put its commit here. */
 const RELEASED = 'a8f6fe7992fdada28e8e27e564b6445601e623ab'
 
-/** Builds the released version. Its dependencies are those of this version. */
+/** Builds the released version. It uses the dependencies of this version. */
 async function buildReleased () {
   const root = resolve(RUN_DIR, 'released')
   const shell = (command: string) => promisify(execFile)('bash', ['-c', `set -o pipefail; ${command}`], { cwd: '.' })

@@ -1,5 +1,5 @@
-// Podman with images, containers and networks of its own, apart from those of this machine. No registry is needed: the
-// base images are made of Debian's and npm's packages, and kept in the temporary folder for the next run.
+// Podman with images, containers and networks of its own. No registry is needed: the base images are made of Debian's
+// and npm's packages, and kept in the temporary folder for the next run.
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, statfs, writeFile } from 'node:fs/promises'

@@ -39,7 +39,7 @@ const BODIES: Record<string, (bytes: number) => string | Buffer> = {
 const withFields = (value: string) => '{"title":"T","name":"N","description":"D","email":"a@example.org",' +
   `"password":"correct horse","firstName":"A","lastName":"B","content":${value}}`
 
-/** Further headers of requests, among them those of published attacks on Node.js and Fastify. */
+/** Further headers of requests, including headers of published attacks on Node.js and Fastify. */
 const HEADERS: Record<string, string> = {
   none: '',
   'as many as are allowed': Array.from({ length: 90 }, (_, n) => `X-${n}: ${'x'.repeat(150)}\r\n`).join(''),

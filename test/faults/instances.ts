@@ -180,7 +180,7 @@ async function compareSettings (poolerUrl: string) {
     .map(({ name, setting }) => `behind PgBouncer ${name} is ${setting}`)
 }
 
-/** Runs the tests of the routes behind the pooler, except those of plans, which need a superuser. */
+/** Runs the tests of the routes behind the pooler, except the tests of plans, which need a superuser. */
 async function testRoutes (poolerUrl: string) {
   try {
     const args = ['tap', '--reporter=tap', 'dist/test/routes/**/!(plans).test.js']

@@ -55,8 +55,8 @@ export class Load {
   readonly ledger = new Ledger()
   readonly problems: string[] = []
   /**
-   * The durations of successful requests, in milliseconds. With `onlyAccounts` only those that hash passwords count,
-   * else only the others.
+   * The durations of successful requests, in milliseconds. With `onlyAccounts`, only requests that hash
+   * passwords count, otherwise only the other requests.
    */
   readonly latencies: number[] = []
   /** The p99 without a fault, in milliseconds. */

@@ -191,8 +191,8 @@ async function sendAll (
 }
 
 /**
- * Sends requests over so many connections, and compares their durations with those of /livez. A request may wait for so
- * many milliseconds.
+ * Sends requests over so many connections, and compares their durations with the durations of /livez. A request may
+ * wait for so many milliseconds.
  */
 async function flood (
   { url }: Service, load: Load, seconds: number, connections: number, wait: number, request: (n: number) => Request

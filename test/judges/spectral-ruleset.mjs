@@ -1,4 +1,4 @@
-// The OWASP rules for openapi.json, except those that do not fit this API.
+// The OWASP rules for openapi.json, except the rules that do not fit this API.
 import owasp from '@stoplight/spectral-owasp-ruleset'
 
 const PATHS = 'openapi.json#/paths'

@@ -214,7 +214,7 @@ t.test('POST /auth/register and /auth/login return their 500 when a token cannot
 })
 
 t.test('When too many passwords wait for hashing, only operations with a password return 503', async t => {
-  // All of one network: of two, the one that holds less would get a place of the other.
+  // All come from one network. Of two networks, the network that holds less would get a place of the other.
   const app = await build(t, { ...MAIL, DATABASE_URL })
   const ada = await person(app, 'STUDENT', { password: await hashPassword(PASSWORD) })
   let release!: (verified: boolean) => void
