@@ -161,5 +161,9 @@ export const notified = (page: Page, words: string) => page.locator('#notices').
 export const entry = (page: Page, title: string) =>
   page.getByRole('listitem').filter({ has: page.getByRole('heading', { name: title }) })
 
+/** The right end of the buttons in a table, which can be wider than the screen although the page fits. */
+export const endOfButtons = (page: Page): Promise<number> => page.locator('tbody button').evaluateAll(buttons =>
+  Math.max(...buttons.map(button => button.getBoundingClientRect().right)))
+
 /** Whether the page fits into the width of the screen. */
 export const fits = (page: Page) => page.evaluate('document.documentElement.scrollWidth <= innerWidth')

@@ -1,5 +1,5 @@
 // Three people at once: somebody joins a club, its head decides and hands over an office, and a visitor looks on.
-import { entry, fits, notified, startExample } from '../example.ts'
+import { endOfButtons, entry, fits, notified, startExample } from '../example.ts'
 
 const { origin, sql, browser, walk, signIn, tokenOf, send } = await startExample()
 const [head, noor] = await Promise.all(['head', 'noor'].map(name => tokenOf(`${name}@demo.example.org`)))
@@ -44,6 +44,7 @@ walk('A person asks, the head accepts and offers an office, and the office ends'
   await organizer.getByRole('button', { name: 'Offer an office to Noor Rahimi' }).click()
   await organizer.getByRole('dialog').getByRole('button', { name: 'Offer' }).click()
   await notified(organizer, 'Noor Rahimi can accept the office now.')
+  t.ok(await endOfButtons(organizer) <= 390, 'no button is cut off')
   await page.goto(`${origin}/me`)
   await page.getByText(`You can become deputy of “${name}”`).waitFor()
   t.equal(await page.getByRole('link', { name: 'My events' }).count(), 0)
