@@ -1,7 +1,7 @@
 import type { PendingQuery, Row } from 'postgres'
 
 import { isOrganizer } from '../clubs/members.ts'
-import type { AnySql, Sql } from '../database/client.ts'
+import type { AnySql } from '../database/client.ts'
 import { NEWS, REQUESTS } from './batches.ts'
 import { isNotified } from './notifications.ts'
 import type { Outbox } from './outbox.ts'
@@ -12,14 +12,15 @@ import type { ClubDecision } from './templates/club.ts'
  * but not the author of the events. The query `events` has the columns `club_id`, `date` and `created_at`.
  */
 export const enqueueNews = (
-  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, events: PendingQuery<Row[]>, userId: string
+  sql: AnySql, outbox: Pick<Outbox, 'enqueueBatch'>, events: PendingQuery<Row[]>, userId: string | null
 ) => outbox.enqueueBatch('club-news', sql`
   SELECT
     club_id::text AS key, NULL::uuid AS event_id,
     jsonb_build_object('club', club_id, 'since', min(created_at)) AS data,
     ARRAY(
       SELECT user_id FROM club_members AS members
-      WHERE members.club_id = added.club_id AND state = 'member' AND news AND user_id <> ${userId}
+      WHERE members.club_id = added.club_id AND state = 'member' AND news
+        AND user_id IS DISTINCT FROM ${userId}
     ) AS user_ids
   FROM (${events}) AS added WHERE date > now() GROUP BY club_id
 `, userId, NEWS)

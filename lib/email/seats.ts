@@ -4,6 +4,7 @@ import { runsUntil, withDetails } from '../agenda/details.ts'
 import type { TellDraw } from '../agenda/draws.ts'
 import { comes, type Lines, newSeats, type SeatState, seatsOf } from '../agenda/seats.ts'
 import { arrayOf } from '../database/columns.ts'
+import { enqueueNews } from './clubs.ts'
 import { lastAnnounced } from './events.ts'
 import type { Outbox } from './outbox.ts'
 
@@ -37,6 +38,8 @@ export const tellDraw = (outbox: Pick<Outbox, 'enqueueBatch'>): TellDraw => asyn
  * - who have registered since then
  * - whose last email said that they take part in a draw, which has been drawn
  * - who have a seat, and whose last email said that they wait
+ *
+ * If the event was created within the last day, the members of its club get its news.
  */
 export async function tellMissed (
   transaction: TransactionSql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>, { over }: Lines, cause: string | null
@@ -73,5 +76,25 @@ export async function tellMissed (
     SELECT user_id, jsonb_build_object('event', event_id) AS data, registrations.id::text AS key
     FROM event_registrations AS registrations JOIN (${running}) AS running ON running.id = event_id
     WHERE registered_at > until AND ${comes(transaction)}
+  `, cause)}`
+  await transaction`${enqueueNews(transaction, outbox, transaction`
+    SELECT events.* FROM events JOIN (${running}) AS running USING (id)
+    WHERE events.created_at > now() - interval '1 day'
+  `, cause)}`
+}
+
+/**
+ * After a user has verified the email address: enqueues the confirmations of registrations for events to come, which
+ * were not sent to an address that was not verified. Most people register first, and then open the link that they got
+ * when they signed up.
+ */
+export async function tellVerified (
+  transaction: TransactionSql, outbox: Pick<Outbox, 'enqueue'>, userId: string, cause: string
+) {
+  await transaction`${outbox.enqueue('registration', transaction`
+    SELECT user_id, jsonb_build_object('event', events.id) AS data, registrations.id::text AS key
+    FROM event_registrations AS registrations JOIN events ON events.id = event_id ${withDetails(transaction)}
+    WHERE user_id = ${userId} AND ${comes(transaction)} AND ${runsUntil(transaction)} > now()
+      AND NOT EXISTS (${lastAnnounced(transaction, transaction`registrations.user_id`, transaction`events.id`)})
   `, cause)}`
 }

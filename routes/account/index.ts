@@ -80,7 +80,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error verifying the email', transaction: true },
   }, async request => {
     const { network } = request
-    const account = await verifyEmail(app.sql, hashSecretToken(request.body.token))
+    const account = await verifyEmail(app.sql, app.outbox, hashSecretToken(request.body.token), network)
     if (!account) throw new HttpError(400, INVALID_LINK)
     const event = account.hasChanged ? 'email-changed' : 'email-verified'
     audit(request, event, { user: account.id, network })

@@ -8,6 +8,7 @@ import { UNIQUE_VIOLATION } from '../../lib/database/conflicts.ts'
 import { columnOf, type NotificationTemplate, readUnsubscribeToken } from '../../lib/email/notifications.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
+import { tellVerified } from '../../lib/email/seats.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { EMAIL_TAKEN } from './schemas.ts'
 
@@ -37,8 +38,8 @@ export async function findAccountOfToken (sql: Sql, hash: string) {
 /**
  * Sets a password by this token, and revokes all tokens of the account. Also verifies the address, because the user can
  * read its email. If the address was not verified before, another person may have signed up with it, so the calendar
- * link is also revoked. Forgets failed sign-ins from this network, and enqueues an email. Returns the id of the
- * account; `undefined` for an invalid token.
+ * link is also revoked, and the confirmations of registrations are enqueued. Forgets failed sign-ins from this network,
+ * and enqueues an email. Returns the id of the account; `undefined` for an invalid token.
  */
 export function resetPassword (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, hash: string, { password, network }: { password: string, network: string }
@@ -59,24 +60,29 @@ export function resetPassword (
       )
       SELECT id, email_verified_at IS NOT NULL AS "wasVerified" FROM account JOIN redeemed USING (id)
     `
-    if (account && !account.wasVerified) await revokeCalendar(transaction, account.id)
+    if (account && !account.wasVerified) {
+      await revokeCalendar(transaction, account.id)
+      await tellVerified(transaction, outbox, account.id, network)
+    }
     return account?.id
   })
 }
 
 /**
- * Verifies the email address by this token, or changes it to the new address of the token. Returns the id of the
- * account and whether its address has changed; `undefined` for an invalid token. Throws a 409 if another account has
+ * Verifies the email address by this token, or changes it to the new address of the token. If no address was verified
+ * before, enqueues the confirmations of registrations. Returns the id of the account and whether its address has
+ * changed; `undefined` for an invalid token. Throws a 409 if another account has
  * taken the new address, ignoring case.
  */
-export async function verifyEmail (sql: Sql, hash: string) {
+export async function verifyEmail (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, hash: string, network: string) {
   return sql.begin(async transaction => {
-    const [account] = await transaction<{ id: string, newEmail: string | null }[]>`
+    const [account] = await transaction<{ id: string, newEmail: string | null, wasVerified: boolean }[]>`
       WITH ${redeemToken(sql, 'email', hash)}
-      SELECT id, new_email AS "newEmail" FROM redeemed
+      SELECT id, new_email AS "newEmail", email_verified_at IS NOT NULL AS "wasVerified"
+      FROM account JOIN redeemed USING (id)
     `
     if (!account) return undefined
-    const { id, newEmail } = account
+    const { id, newEmail, wasVerified } = account
     if (newEmail !== null) {
       // Of two accounts that change to one mailbox at once, the second sees the first.
       await transaction`SELECT pg_advisory_xact_lock(hashtextextended(lower(${newEmail}), 0))`
@@ -85,6 +91,7 @@ export async function verifyEmail (sql: Sql, hash: string) {
     }
     // A separate statement, because a trigger marks a changed address as not verified.
     await transaction`UPDATE users SET email_verified_at = coalesce(email_verified_at, now()) WHERE id = ${id}`
+    if (!wasVerified) await tellVerified(transaction, outbox, id, network)
     return { id, hasChanged: newEmail !== null }
   }).catch((error: PostgresError) => {
     throw error.code === UNIQUE_VIOLATION ? new HttpError(409, EMAIL_TAKEN) : error

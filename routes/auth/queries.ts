@@ -6,6 +6,8 @@ import { revokeCalendar, revokeTokens, epochOf } from '../../lib/auth/revoked-to
 import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { emailTo, enqueueEmails } from '../../lib/email/emails.ts'
+import type { Outbox } from '../../lib/email/outbox.ts'
+import { tellVerified } from '../../lib/email/seats.ts'
 import type { Role } from '../../lib/values/roles.ts'
 import type { me } from './schemas.ts'
 
@@ -43,6 +45,8 @@ interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role' 
    * password was removed.
    */
   account: 'created' | 'linked' | 'reclaimed' | null
+  /** Whether this sign-in verified the address of an account that existed. */
+  isNewlyVerified: boolean
 }
 
 /**
@@ -51,10 +55,10 @@ interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role' 
  *
  * If the address of an account is not verified, another person may have set its password. With `reclaim`, linking such
  * an account removes the password, revokes all tokens and links, and enqueues an email with a link to set a new
- * password.
+ * password. If linking verifies the address, enqueues the confirmations of registrations.
  */
 export async function signInWithIdentity (
-  sql: Sql, identity: Identity & { email: string }, reclaim = false
+  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, identity: Identity & { email: string }, reclaim = false
 ): Promise<ProviderAccount> {
   const { email, id, avatar, firstName, lastName } = identity
   // Tried again here, because the identity provider takes the code of a sign-in only once.
@@ -63,7 +67,9 @@ export async function signInWithIdentity (
       WITH known AS (
         SELECT id, email, role, idp_id, ${epochOf(sql)} AS epoch FROM users WHERE email = ${email}
       ), unlinked AS (
-        SELECT id, ${reclaim} AND email_verified_at IS NULL AND password <> ${PLACEHOLDER} AS reclaimed
+        SELECT
+          id, email_verified_at IS NULL AS is_new,
+          ${reclaim} AND email_verified_at IS NULL AND password <> ${PLACEHOLDER} AS reclaimed
         FROM users WHERE email = ${email} AND idp_id IS NULL
         FOR NO KEY UPDATE
       ), linked AS (
@@ -73,7 +79,7 @@ export async function signInWithIdentity (
           password = CASE WHEN reclaimed THEN ${PLACEHOLDER} ELSE password END,
           email_verified_at = coalesce(email_verified_at, now())
         FROM unlinked WHERE users.id = unlinked.id
-        RETURNING users.id, email, role, reclaimed, ${epochOf(sql)} AS epoch
+        RETURNING users.id, email, role, reclaimed, is_new, ${epochOf(sql)} AS epoch
       ), revoked AS (
         ${revokeTokens(sql, sql`SELECT id FROM linked WHERE reclaimed`)}
       ), emailed AS (
@@ -87,17 +93,18 @@ export async function signInWithIdentity (
         ON CONFLICT (email) DO NOTHING
         RETURNING id, email, role
       )
-      SELECT id AS "userId", email, role, NULL AS epoch, 'created' AS account FROM created
+      SELECT id AS "userId", email, role, NULL AS epoch, 'created' AS account, false AS "isNewlyVerified" FROM created
       UNION ALL
       SELECT id, email, role, coalesce((SELECT epoch FROM revoked), epoch),
-        CASE WHEN reclaimed THEN 'reclaimed' ELSE 'linked' END
+        CASE WHEN reclaimed THEN 'reclaimed' ELSE 'linked' END, is_new
       FROM linked
       UNION ALL
-      SELECT id, email, role, epoch, NULL FROM known WHERE idp_id IS NOT NULL
+      SELECT id, email, role, epoch, NULL, false FROM known WHERE idp_id IS NOT NULL
     `
     if (account?.account === 'reclaimed') await revokeCalendar(transaction, account.userId)
+    if (account?.isNewlyVerified) await tellVerified(transaction, outbox, account.userId, account.userId)
     return account
   }))
   // A parallel request has created or linked the account, so this time it will be found.
-  return account ?? signInWithIdentity(sql, identity, reclaim)
+  return account ?? signInWithIdentity(sql, outbox, identity, reclaim)
 }

@@ -80,6 +80,11 @@ async function tokenTo (t: Test, email: string, page: string, n = 1) {
   return token!
 }
 
+/** Waits until no email to a user waits. */
+async function untilQuiet (userId: string) {
+  while ((await sql`SELECT FROM emails WHERE user_id = ${userId} AND status = 'pending'`).count > 0) await sleep(20)
+}
+
 /** Sends a request from a network of its own. */
 let networks = 0
 const post = (url: string, payload: object, { remoteAddress = `198.51.100.${++networks}`, via = app } = {}) =>
@@ -375,6 +380,36 @@ t.test('A registration asks to verify the email, once', async t => {
   t.equal(emailsTo(email).length, 1)
   await sql`UPDATE users SET email = ${`x${email}`} WHERE email = ${email}`
   t.equal(await provenAt(`x${email}`), null, 'another email is not verified')
+})
+
+t.test('Who verifies the address after registering for events gets the confirmations, once', async t => {
+  const club = await insert(app, 'clubs')
+  const event = (date: string) => insert(app, 'events', { title: `In ${date}`, date: new Date(date), club_id: club })
+  const [coming, declined, past] = await Promise.all([event('2998'), event('2999'), event('2020')])
+  const subjectsTo = async (email: string) =>
+    Promise.all(emailsTo(email).map(async ({ raw }) => (await PostalMime.parse(raw)).subject))
+  const ways: Record<string, (person: Person) => Promise<unknown>> = {
+    async 'the link of the sign-up' (ada) {
+      await ada.inject('POST', '/me/email/verification')
+      return verify(await tokenTo(t, ada.email, 'verify-email'))
+    },
+    async 'a new password' (ada) {
+      await forget(ada.email)
+      return reset(await tokenTo(t, ada.email, 'reset-password'))
+    },
+    async 'the identity provider' ({ email }) {
+      return post('/auth/google', { idToken: await provider.idToken({ sub: randomUUID(), email }) })
+    },
+  }
+  for (const [way, verifyBy] of Object.entries(ways)) {
+    const ada = await newPerson()
+    for (const id of [coming, declined, past]) await ada.inject('POST', `/events/${id}/register`)
+    await ada.inject('PUT', `/me/seats/${declined}`, { coming: false })
+    await verifyBy(ada)
+    await untilQuiet(ada.id)
+    const subjects = await subjectsTo(ada.email)
+    t.strictSame(subjects.filter(subject => subject!.startsWith('You are')), ['You are registered: In 2998'], way)
+  }
 })
 
 t.test('POST /me/email/verification sends an email to any role, until the email is verified', async t => {

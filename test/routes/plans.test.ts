@@ -155,11 +155,11 @@ const others: Record<string, () => Promise<unknown>> = {
     agenda.changeEvent(sql, outbox, { user: admin, id: id.event, changes: { capacity: 3, place: 'x' } }),
   // The tokens of all users were revoked.
   'replaceCalendar, with a revoked token': () => calendar.replaceCalendar(sql, { id: id.user }, 'x').catch(() => {}),
-  signInWithIdentity: () => auth.signInWithIdentity(sql, {
+  signInWithIdentity: () => auth.signInWithIdentity(sql, outbox, {
     ...name, id: 'a person', avatar: null, email: 'sign-in@example.org',
   }),
   'signInWithIdentity, reclaiming': () =>
-    auth.signInWithIdentity(sql, { ...name, id: 'a person', avatar: null, email }, true),
+    auth.signInWithIdentity(sql, outbox, { ...name, id: 'a person', avatar: null, email }, true),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'cli@example.org', password: '!', role: 'ADMIN' }),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
   setPassword: () => accounts.setPassword(sql, email, 'correct horse'),

@@ -62,7 +62,7 @@ t.test('A sign-in with the provider gives a valid token after an end', async t =
   let token: string | undefined
   for (const expected of ['created', null, 'linked']) {
     if (expected === 'linked') await app.sql`UPDATE users SET idp_id = NULL WHERE email = ${identity.email}`
-    const { userId: id, role, epoch, account } = await signInWithIdentity(app.sql, identity)
+    const { userId: id, role, epoch, account } = await signInWithIdentity(app.sql, app.outbox, identity)
     t.equal(account, expected)
     token = app.issueToken({ id, role, epoch })
     t.strictSame(await statusesOf(token), [200, 200])

@@ -355,6 +355,26 @@ t.test('The second part of much news does not wait for tomorrow if there is an e
   t.strictSame([...waiting], [{ people: 601, isTomorrow: true }], 'others hear of the second event tomorrow')
 })
 
+t.test('A new event whose date was wrong is news as soon as the date is right', async t => {
+  const { head, join, decide } = await clubWithHead()
+  const ada = await person(app, 'STUDENT', verified)
+  await join(ada)
+  await decide(ada, { state: 'member' })
+  const subjects = async () => (await emails()).flatMap(({ to, subject = '' }) =>
+    to === ada.id && subject.startsWith('Chess Club') ? [subject] : [])
+  const past = { ...AGENDA_EVENT, date: '2020-01-01T18:00:00Z', endsAt: null }
+  const create = async (title: string) => (await head.inject('POST', '/agenda', { ...past, title })).json().event.id
+  const [agenda, contract, old] = [await create('Agenda'), await create('Contract'), await create('Old')]
+  await sql`UPDATE events SET created_at = now() - interval '2 days' WHERE id = ${old}`
+  t.strictSame(await subjects(), [])
+  await head.inject('PUT', `/agenda/${agenda}`, { date: '2999-01-01T18:00:00Z' })
+  t.strictSame(await subjects(), ['Chess Club: Agenda'])
+  await sql`TRUNCATE emails`
+  await head.inject('PUT', `/agenda/${old}`, { date: '2999-01-01T18:00:00Z' })
+  await head.inject('PUT', `/events/${contract}`, { data: '2999-01-01T18:00:00Z' })
+  t.strictSame(await subjects(), ['Chess Club: Contract'])
+})
+
 t.test('News begin with the first event, whichever transaction ends first', async t => {
   const { id, head, join, decide } = await clubWithHead()
   const ada = await person(app, 'STUDENT', verified)
