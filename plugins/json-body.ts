@@ -6,7 +6,7 @@ import { errorCodes, type FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
 import { HttpError } from '../lib/http/errors.ts'
-import { joinChunks } from '../lib/http/join-chunks.ts'
+import { closeTinyChunks, joinChunks } from '../lib/http/join-chunks.ts'
 import { measureJson } from '../lib/http/json-size.ts'
 import { ENCODED } from '../lib/values/schemas.ts'
 
@@ -15,9 +15,6 @@ const MAX_JSON_DEPTH = 32
 
 /** Maximum number of commas between values. No operation takes more than a hundred values. */
 const MAX_JSON_COMMAS = 10_000
-
-/** Number and mean length of chunks from which a body closes its connection. */
-const TINY = { count: 1000, bytes: 16 }
 
 /** Maximum number of bytes to read from a refused body. */
 const REFUSED_BYTES = 2 ** 25
@@ -102,19 +99,6 @@ function joined (request: FastifyRequest, payload: Readable) {
 function joinBody (request: FastifyRequest, payload: Readable) {
   request.joinedBody = joinChunks(payload, request.routeOptions.bodyLimit)
   return request.joinedBody
-}
-
-/**
- * Closes the connection of a body of very many tiny chunks. Node reads 2 MB of a connection before it turns to other
- * work, and parsing 64 KB of such chunks takes 20 ms: eight clients stopped the event loop for ten seconds.
- */
-function closeTinyChunks (body: IncomingMessage, close: () => void) {
-  let count = 0
-  let bytes = 0
-  body.on('data', chunk => {
-    bytes += chunk.length
-    if (++count > TINY.count && bytes < TINY.bytes * count) close()
-  })
 }
 
 /** Tells whether the route describes a body, which its schema or its handler checks. */

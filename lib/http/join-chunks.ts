@@ -1,5 +1,8 @@
 import { Readable } from 'node:stream'
 
+/** Number and mean length of chunks from which a body closes its connection. */
+const TINY = { count: 1000, bytes: 16 }
+
 /** Bytes that are joined, and length from which a chunk passes unchanged. */
 const JOINED_BYTES = 4096
 
@@ -51,4 +54,18 @@ export function joinChunks (source: Readable, limit: number): Readable {
   function fail (error: Error) {
     joined.destroy(error)
   }
+}
+
+/**
+ * Reads a body, and closes its connection if it has very many tiny chunks. Node reads 2 MB of a connection before it
+ * turns to other work, and parsing 64 KB of such chunks takes 20 ms: eight clients stopped the event loop for ten
+ * seconds.
+ */
+export function closeTinyChunks (body: Readable, close: () => void) {
+  let count = 0
+  let bytes = 0
+  body.on('data', chunk => {
+    bytes += chunk.length
+    if (++count > TINY.count && bytes < TINY.bytes * count) close()
+  })
 }

@@ -144,6 +144,10 @@ export const ATTACKS: Record<string, Attack> = {
   'lists with bodies in chunks of one byte': ({ port }) => open(port, 400, socket => {
     socket.write(otherList().replace('\r\n\r\n', `\r\nTransfer-Encoding: chunked\r\n\r\n${CHUNKS}`))
   }),
+  'too many headers, with bodies in chunks of one byte': ({ port }) => open(port, 50, socket => {
+    socket.write(`POST /auth/login HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n${'X: y\r\n'.repeat(120)}\r\n`)
+    for (let n = 0; n < 110; n++) socket.write(CHUNKS)
+  }),
   'an upload in chunks of one byte': ({ port, author }) => open(port, 1, socket => {
     socket.write('POST /me/pictures HTTP/1.1\r\nHost: a\r\nContent-Type: image/jpeg\r\n' +
       `Authorization: Bearer ${author.token}\r\nTransfer-Encoding: chunked\r\n\r\n`)

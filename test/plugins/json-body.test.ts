@@ -221,10 +221,10 @@ t.test('A body of more than 1,000 tiny chunks closes the connection', async t =>
   await app.listen()
   const { port } = app.server.address() as AddressInfo
   // New connections of a network that has flooded are closed.
-  const send = async (localAddress: string, path: string, chunk: string) => {
+  const send = async (localAddress: string, path: string, chunk: string, headers = '') => {
     const socket = connect({ port, host: '127.0.0.1', localAddress }).setEncoding('utf8').on('error', () => {})
     socket.write(`POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n` +
-      'Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n')
+      `Transfer-Encoding: chunked\r\nConnection: close\r\n${headers}\r\n`)
     const text = JSON.stringify('x'.repeat(1100 * chunk.length)).slice(1)
     socket.write('1\r\n"\r\n')
     for (let start = 0; start < text.length; start += chunk.length) {
@@ -240,4 +240,7 @@ t.test('A body of more than 1,000 tiny chunks closes the connection', async t =>
   t.equal(await send('127.0.0.2', '/length', 'x'.repeat(20)), 'HTTP/1.1 200')
   t.equal(await send('127.0.0.2', '/length', 'x'), '')
   t.equal(await send('127.0.0.3', '/unknown', 'x'), '', 'a body that nobody reads')
+  const { args } = t.capture(app.connections, 'closeFlood', app.connections.closeFlood)
+  t.equal(await send('127.0.0.4', '/length', 'x', 'X: y\r\n'.repeat(101)), 'HTTP/1.1 431')
+  t.ok(args().length > 0, 'a request with too many headers')
 })

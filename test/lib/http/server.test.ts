@@ -200,6 +200,15 @@ t.test('A connection with more than sixteen pipelined requests is closed, or fou
   }
 })
 
+t.test('A request after the last response of a connection closes the connection', async t => {
+  const { args } = t.capture(app.connections, 'closeFlood', app.connections.closeFlood)
+  const refused = `GET /livez HTTP/1.1\r\nHost: a\r\n${'a: b\r\n'.repeat(101)}\r\n`
+  t.match(await statusLines(NETWORKS[0]!, refused), ['HTTP/1.1 431 Request Header Fields Too Large'])
+  t.equal(args().length, 0)
+  await statusLines(NETWORKS[0]!, refused.repeat(2))
+  t.equal(args().length, 1)
+})
+
 /** Requests that are too many for a connection. */
 const FLOOD = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(900)
 
