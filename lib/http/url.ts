@@ -1,12 +1,14 @@
-/** Encodes each path segment that cannot be decoded, such as `%FF`, so that it decodes to itself. */
+/**
+ * Makes each escape of a path stand for itself if the path cannot be decoded, such as `/events/%FF`. It is not decoded
+ * part by part, because an error takes 10 µs: 8,000 of them in a path of 16 KB stopped the service for 90 ms.
+ */
 export function toDecodable (url: string) {
-  if (!url.includes('%')) return url
   const [path, ...query] = url.split('?')
-  const segments = path!.split('/').map(segment => isDecodable(segment) ? segment : encodeURIComponent(segment))
-  return [segments.join('/'), ...query].join('?')
+  return isDecodable(path!) ? url : [path!.replaceAll('%', '%25'), ...query].join('?')
 }
 
-function isDecodable (text: string) {
+/** Tells whether all escapes of a text can be decoded. Then those of its parts can be as well. */
+export function isDecodable (text: string) {
   try {
     decodeURIComponent(text)
     return true

@@ -7,6 +7,7 @@ import { Listener, type WatchedList } from './listener.ts'
 export interface ListName {
   /** The path and the query, as the client gave them. */
   readonly url: string
+  readonly parameters: NodeJS.Dict<string | string[]>
   /** The base URL of pictures in the response, which can depend on the client. */
   readonly picturesUrl: string | null
 }

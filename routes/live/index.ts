@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { HttpError } from '../../lib/http/errors.ts'
-import { picturesUrlOf } from '../../lib/pictures/urls.ts'
 import { MAX_LISTS, NOT_A_LIST, TOO_MANY, watch } from './schemas.ts'
 
 /** Seconds after which a client that is refused can try again. */
@@ -16,12 +15,13 @@ const live: FastifyPluginAsyncTypebox = async app => {
     exposeHeadRoute: false,
   }, async (request, reply) => {
     const urls = [request.query.list].flat()
-    if (urls.length > MAX_LISTS || !urls.every(url => app.isPublicList(request, url))) {
-      throw new HttpError(400, NOT_A_LIST)
-    }
+    if (urls.length > MAX_LISTS) throw new HttpError(400, NOT_A_LIST)
+    const lists = [...new Set(urls)].map(url => {
+      const list = app.findList(request, url)
+      if (!list) throw new HttpError(400, NOT_A_LIST)
+      return list
+    })
     const { 'last-event-id': lastEventId } = request.headers
-    const picturesUrl = picturesUrlOf(app.config, request)
-    const lists = [...new Set(urls)].map(url => ({ url, picturesUrl }))
     const stream = app.live.open(request, lists, String(lastEventId), () => reply.raw.writableLength)
     if (!stream) throw new HttpError(503, TOO_MANY, { headers: { 'retry-after': RETRY_AFTER } })
     reply.type('text/event-stream')

@@ -200,6 +200,15 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
       honest: [{ network: HONEST, requests: [get('/livez'), get('/readyz')], leaves: true }],
       check: only(200),
     })),
+    fault('networks: paths and lists that cannot be decoded', ({ students }, { mentors }) => ({
+      memory: MEMORY,
+      attackers: repeated(8, n => ({
+        network: ATTACKER,
+        requests: [get('/%'.repeat(7500)), get(`/live?list=/events%3Fpage=${n}${'%26%25FF=%25FF'.repeat(1000)}`)],
+      })),
+      honest: [{ network: HONEST, requests: [get('/livez'), ...mentors.map(mentor => like(students[0]!, mentor))] }],
+      check: only(400, 404),
+    })),
     fault('networks: drafts of 1 MB', ({ students }, { mentors }) => ({
       memory: MEMORY,
       attackers: repeated(8, () => ({ network: ATTACKER, requests: [submit(students[1]!, 'x'.repeat(1_000_000))] })),

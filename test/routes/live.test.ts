@@ -119,7 +119,8 @@ t.test('Two clients that open an unchanged list at once are both told', async t 
   const snapshot = await app.cache.readSnapshot()
   t.intercept(app.cache, 'readSnapshot', { value: async () => snapshot })
   const open = () => {
-    const stream = app.live.open(clientIn('2001:db8::'), [{ url: '/clubs', picturesUrl: null }], '', () => 0)!
+    const lists = [{ url: '/clubs', parameters: {}, picturesUrl: null }]
+    const stream = app.live.open(clientIn('2001:db8::'), lists, '', () => 0)!
     t.teardown(() => stream.destroy())
     return stream
   }
@@ -150,7 +151,7 @@ t.test('GET /live compares after a gap', async t => {
 t.test('GET /live refuses all but one to eight public lists', async t => {
   for (const query of [
     '', 'list=', 'list=/', 'list=/users', 'list=/auth/me', 'list=/events/mine', 'list=/live', 'list=events',
-    'list=/agenda%3Fcursor%3Dx', 'list=/events%3Fsort%3Dup',
+    'list=/agenda%3Fcursor%3Dx', 'list=/events%3Fsort%3Dup', 'list=/events%3Fx%3D%25FF',
     'list=/events%3Fpage%3D1%26page%3D2', 'list=/events&list=/users',
     'lists=/events', Array(9).fill('list=/events').join('&'),
   ]) {
@@ -264,7 +265,7 @@ t.test('GET /live and requests for the same lists share reads, and do not wait f
 })
 
 t.test('Clients that come at once share a check', async t => {
-  const lists = [{ url: '/mentors', picturesUrl: null }]
+  const lists = [{ url: '/mentors', parameters: {}, picturesUrl: null }]
   const open = () => app.live.open(clientIn('192.0.2.1'), lists, '', () => 0)!.setEncoding('utf8')
   const first = open()
   t.teardown(() => first.destroy())

@@ -3,6 +3,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 
+import type { InjectOptions } from 'fastify'
+
 import { sendClientError } from '#lib/http/client-error.js'
 import { inject, make, person } from '../../helper.ts'
 import t from '../../suite.ts'
@@ -62,6 +64,33 @@ t.test('A path that cannot be decoded is an unknown path', async t => {
     const raw = await send(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
     t.equal(raw.statusLine, 'HTTP/1.1 404 Not Found', path)
     t.strictSame(JSON.parse(raw.body), response.json())
+  }
+})
+
+t.test('Parts of a request that cannot be decoded take no longer than others', async t => {
+  const requests: Record<string, (part: string) => InjectOptions> = {
+    path: part => ({ url: `/${part}`.repeat(4000) }),
+    cookies: part => ({
+      url: '/auth/me', headers: { cookie: Array.from({ length: 2000 }, (_, n) => `c${n}=${part}`).join('; ') },
+    }),
+    list: part => ({
+      url: `/live?${new URLSearchParams({ list: `/events?sort=up${`&${part}=${part}`.repeat(2000)}` })}`,
+    }),
+  }
+  for (const [what, request] of Object.entries(requests)) {
+    /** The shortest processor time, because other work of this process takes some as well. */
+    const measure = async (part: string) => {
+      const times: number[] = []
+      for (let n = 0; n < 5; n++) {
+        const start = process.cpuUsage()
+        await app.inject(request(part))
+        const { user, system } = process.cpuUsage(start)
+        times.push((user + system) / 1000)
+      }
+      return Math.min(...times)
+    }
+    const [usual, longer] = [await measure('%41'), await measure('%FF')]
+    t.ok(longer < 1.5 * usual + 3, `${what}: ${longer} ms instead of ${usual} ms`)
   }
 })
 

@@ -42,7 +42,8 @@ function start (length = 100) {
   }, { queue, maxListeners: 4000, isClosing: () => database.isClosing })
   const open = (...urls: string[]) => openFrom('192.0.2.1', ...urls)
   const openFrom = (network: string, ...urls: string[]) => {
-    const stream = live.open(clientIn(network), urls.map(url => ({ url, picturesUrl: null })), '', () => 0)!
+    const lists = urls.map(url => ({ url, parameters: {}, picturesUrl: null }))
+    const stream = live.open(clientIn(network), lists, '', () => 0)!
     t.teardown(() => stream.destroy())
     const client = { stream, text: '' }
     stream.on('data', text => { client.text += text })
