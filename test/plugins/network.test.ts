@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { createReadStream, type ReadStream } from 'node:fs'
 import { type AddressInfo, connect } from 'node:net'
 
 import { make } from '../helper.ts'
@@ -21,4 +22,27 @@ t.test('request.network is the network behind the proxies, also after the client
   client.on('error', () => {}).write('GET /livez HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 2001:db8:1:2::3\r\n\r\n')
   await handled
   t.strictSame(networks, ['2001:db8:1::/48', '2001:db8:1::/48'])
+})
+
+t.test('A file that is sent behind another response after its client has gone is closed', async t => {
+  const { app } = await make(t)
+  const never = new Promise<void>(() => {})
+  const files: ReadStream[] = []
+  const sent = new Promise<void>(resolve => {
+    app.get('/first', () => never)
+    app.get('/file', async request => {
+      client.destroy()
+      await once(request.socket, 'close')
+      files.push(createReadStream('openapi.json'))
+      resolve()
+      return files[0]
+    })
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const client = connect((app.server.address() as AddressInfo).port, '127.0.0.1')
+  client.write('GET /first HTTP/1.1\r\nHost: a\r\n\r\nGET /file HTTP/1.1\r\nHost: a\r\n\r\n')
+  await sent
+  const [file] = files
+  if (!file!.closed) await once(file!, 'close')
+  t.ok(file!.closed)
 })
