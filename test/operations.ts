@@ -661,7 +661,14 @@ export const OPERATIONS: Record<string, Operation> = {
     body: { email: 'another@example.org', currentPassword: PASSWORD },
     given: ownPassword,
   },
-  'POST /me/email/verification': { access: ANY_USER, failure: 'Error sending the email' },
+  'POST /me/email/verification': {
+    access: ANY_USER,
+    failure: 'Error sending the email',
+    async given ({ app }) {
+      await app.sql`UPDATE users SET email_verified_at = NULL`
+      return {}
+    },
+  },
   'POST /me/calendar': { access: ANY_USER, failure: 'Error creating calendar', gone: [401, 'Unauthorized'] },
   'DELETE /me/calendar': {
     access: ANY_USER,
