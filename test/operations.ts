@@ -664,8 +664,8 @@ export const OPERATIONS: Record<string, Operation> = {
   'POST /me/email/verification': {
     access: ANY_USER,
     failure: 'Error sending the email',
-    async given ({ app }) {
-      await app.sql`UPDATE users SET email_verified_at = NULL`
+    async given ({ app, people }) {
+      await app.sql`UPDATE users SET email_verified_at = NULL WHERE id = ${people.STUDENT.id}`
       return {}
     },
   },
