@@ -1,5 +1,4 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { finished, Readable } from 'node:stream'
 
 import swaggerUi from '@fastify/swagger-ui'
 import type { FastifyError } from 'fastify'
@@ -52,11 +51,6 @@ export default fp(async app => {
       // Operations are tried at the service that the page came from, even if PUBLIC_URL is a different one.
       if (url === '/docs/json') return app.sendDescription(reply.request, reply, prefix || '/')
       if (url === '/docs/yaml') return reply.callNotFound()
-    })
-    // A pipelined response waits for the response before it. If its client leaves then, Fastify never reads the file,
-    // and this hook closes it.
-    docs.addHook('onSend', async (_request, { raw }, payload) => {
-      if (payload instanceof Readable) finished(raw, () => payload.destroy())
     })
     await docs.register(swaggerUi, {
       routePrefix: '/docs',
