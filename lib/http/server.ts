@@ -52,7 +52,8 @@ export function createHttpServer (config: Config, connections: Connections, list
     requireHostHeader: false,
   }, (request, response) => {
     const { socket } = request
-    // The client goes on after the last response, such as the 431 below. Fifty of them delayed others by 1.5 seconds.
+    // A client sends requests after the last response of its connection, such as the 431 below. Fifty such clients
+    // delayed others by 1.5 seconds.
     if (socket.writableEnded) connections.closeFlood(socket)
     if (socket.destroyed) {
       // The rest of the bytes that were read at once. Nobody waits for its responses.

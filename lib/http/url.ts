@@ -7,7 +7,7 @@ export function toDecodable (url: string) {
   return isDecodable(path!) ? url : [path!.replaceAll('%', '%25'), ...query].join('?')
 }
 
-/** Tells whether all escapes of a text can be decoded. Then those of its parts can be as well. */
+/** Tells whether a text can be decoded. If it can, each part between two delimiters can be decoded, too. */
 export function isDecodable (text: string) {
   try {
     decodeURIComponent(text)

@@ -71,8 +71,7 @@ export function resetPassword (
 /**
  * Verifies the email address by this token, or changes it to the new address of the token. If no address was verified
  * before, enqueues the confirmations of registrations. Returns the id of the account and whether its address has
- * changed; `undefined` for an invalid token. Throws a 409 if another account has
- * taken the new address, ignoring case.
+ * changed; `undefined` for an invalid token. Throws a 409 if another account has taken the new address, ignoring case.
  */
 export async function verifyEmail (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, hash: string, network: string) {
   return sql.begin(async transaction => {

@@ -148,8 +148,9 @@ export function leaveClub (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, userI
 /**
  * Accepts or declines the office that is offered to a user. A head whom the user replaces becomes a deputy, and gets an
  * email. Returns the membership, the current role, whether the role changed, and the id of that head. Throws an
- * HttpError if the user is unknown or has no offer, or if the offer cannot be accepted. With `mustBeVerified`, somebody
- * who signed up with the address of a different person cannot accept: the office would publish this address.
+ * HttpError if the user is unknown or has no offer, or if the offer cannot be accepted. With `mustBeVerified`, a user
+ * whose email address is not verified cannot accept. The office publishes this address, and anybody can sign up with
+ * the address of a different person.
  */
 export function answerOffer (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>,
