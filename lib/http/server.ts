@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 
 import type { Config } from '../config/config.ts'
 import { sendClientError, trackResponse } from './client-error.ts'
@@ -22,18 +22,10 @@ const STALLED_SECONDS = 120
 const PIPELINED = 16
 
 /**
- * Maximum number of unanswered requests before a request with more characters in its URL and headers. 400 connections,
- * each with 16 requests for streams with tokens of 14 KB, ended a process of 256 MB within a second.
- */
-const LARGE = { pipelined: 4, length: 4096 }
-
-/**
  * Maximum number of headers of a request, like Apache's. Browsers and proxies together send about 40. With Node's
  * maximum of 2,000, headers of 16 KB could take 220 KB of memory.
  */
 const MAX_HEADERS = 100
-
-const lengthOf = ({ url, rawHeaders }: IncomingMessage) => [url, ...rawHeaders].join('').length
 
 /**
  * Creates the HTTP server, which keeps this table of connections. It closes connections of clients that send slowly, do
@@ -75,7 +67,7 @@ export function createHttpServer (config: Config, connections: Connections, list
       if (responses.size === 0) connection.bytesRead = socket.bytesRead
       if (!server.listening) server.closeIdleConnections()
     })
-    if (responses.size > PIPELINED || (responses.size > LARGE.pipelined && lengthOf(request) > LARGE.length)) {
+    if (responses.size > PIPELINED) {
       connections.closeFlood(socket)
       request.resume()
     } else {
@@ -86,14 +78,12 @@ export function createHttpServer (config: Config, connections: Connections, list
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connection', socket => {
     const { remoteAddress = '', remotePort } = socket
-    const responses = new Set<ServerResponse>()
     // A connection of a proxy carries requests of different clients, so it begins as a network of its own.
     const network = isProxy(remoteAddress, 0) ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress)
-    connections.set(socket, { network, responses, bytesRead: 0 })
+    const { responses } = connections.add(socket, network)
+    // Node reports it to the first response only. The others would never end: 1,874 streams stayed open.
     socket.once('close', () => {
-      // Node reports it to the first response only. The others would never end: 1,874 streams stayed open.
       for (const response of responses) if (!response.closed) response.destroy().emit('close')
-      connections.delete(socket)
     })
   })
   // Node would leave out later headers. A request with one more than the maximum is refused instead.
