@@ -174,8 +174,8 @@ async function startTold (t: Test) {
   return {
     begun,
     socket,
-    send (count: number) {
-      for (let n = 1; n <= count; n++) socket.write(`GET /${n} HTTP/1.1\r\nHost: a\r\n\r\n`)
+    send (count: number, headers = '') {
+      for (let n = 1; n <= count; n++) socket.write(`GET /${n} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`)
     },
   }
 }
@@ -189,13 +189,15 @@ t.test('Pipelined requests are answered in order', async t => {
   t.strictSame(bodies, Array.from({ length: 16 }, (_, n) => `/${n + 1}`))
 })
 
-t.test('A connection with more than sixteen pipelined requests is closed', async t => {
-  const { begun, socket, send } = await startTold(t)
-  const closed = new Promise(resolve => socket.once('close', resolve))
-  send(900)
-  socket.resume()
-  await closed
-  t.equal(begun.length, 16)
+t.test('A connection with more than sixteen pipelined requests is closed, or four before a large one', async t => {
+  for (const [headers, begins] of [['', 16], [`X: ${'x'.repeat(4096)}\r\n`, 4]] as const) {
+    const { begun, socket, send } = await startTold(t)
+    const closed = new Promise(resolve => socket.once('close', resolve))
+    send(900, headers)
+    socket.resume()
+    await closed
+    t.equal(begun.length, begins)
+  }
 })
 
 t.test('A request after the last response of a connection closes the connection', async t => {
