@@ -14,6 +14,8 @@ export interface Outbox {
   isConfigured: boolean
   /** Whether emails can contain links to the browser app, which also require FRONTEND_URL. */
   canLink: boolean
+  /** Whether users can verify their addresses: emails with links are sent, instead of written to files. */
+  canVerify: boolean
   /** SQL statement that enqueues emails, see `enqueueEmails`. It has no effect if email is not configured. */
   enqueue (template: TemplateName, emails: PendingQuery<Row[]>, cause: string | null): PendingQuery<Row[]>
   /** SQL statement that enqueues an email batch, see `enqueueBatch`. */
@@ -27,13 +29,19 @@ export interface Outbox {
 }
 
 /** Creates the outbox. If email is not configured, `sender` is undefined, and the outbox enqueues nothing. */
-export const createOutbox = (sql: Sql, sender: Sender | undefined, config: Pick<Config, 'FRONTEND_URL'>): Outbox => ({
-  isConfigured: sender !== undefined,
-  canLink: sender !== undefined && config.FRONTEND_URL.length > 0,
-  enqueue: (template, emails, cause) =>
-    sender ? enqueueEmails(sql, template, emails, cause) : sql`SELECT WHERE false`,
-  enqueueBatch: (template, batches, cause, times) =>
-    sender ? enqueueBatch(sql, template, batches, cause, times) : sql`SELECT WHERE false`,
-  deliveries: () => sender ?? { sent: 0, refused: 0, isPaused: false },
-  count: () => countEmails(sql),
-})
+export function createOutbox (
+  sql: Sql, sender: Sender | undefined, config: Pick<Config, 'FRONTEND_URL' | 'SMTP_URL'>
+): Outbox {
+  const canLink = sender !== undefined && config.FRONTEND_URL.length > 0
+  return {
+    isConfigured: sender !== undefined,
+    canLink,
+    canVerify: canLink && config.SMTP_URL !== undefined,
+    enqueue: (template, emails, cause) =>
+      sender ? enqueueEmails(sql, template, emails, cause) : sql`SELECT WHERE false`,
+    enqueueBatch: (template, batches, cause, times) =>
+      sender ? enqueueBatch(sql, template, batches, cause, times) : sql`SELECT WHERE false`,
+    deliveries: () => sender ?? { sent: 0, refused: 0, isPaused: false },
+    count: () => countEmails(sql),
+  }
+}

@@ -31,7 +31,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   const parseOptions: ParseOptions & CookieSerializeOptions = { decode: value => value }
   await app.register(cookie, { parseOptions })
   const { SIGN_IN_ATTEMPTS, SIGN_IN_ATTEMPTS_PER_NETWORK, LIMIT_WINDOW: windowSeconds } = app.config
-  const { REGISTRATIONS_PER_NETWORK, SMTP_URL } = app.config
+  const { REGISTRATIONS_PER_NETWORK } = app.config
   const { IDP_CLIENT_ID, IDP_CLIENT_SECRET, IDP_REDIRECT_URI } = app.config
   // Preloads the module, because a failed import during an update would persist until the next start.
   if (IDP_CLIENT_ID && IDP_CLIENT_SECRET && IDP_REDIRECT_URI) await import('../../lib/auth/oauth2-client.ts')
@@ -184,8 +184,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   /** Signs in a person whom the identity provider has identified. */
   async function signIn (attempt: SignInAttempt, identity: Identity & { email: string }) {
     // Reclaiming removes a password, which the owner can replace only by email.
-    const user = await signInWithIdentity(
-      app.sql, app.outbox, identity, app.outbox.canLink && SMTP_URL !== undefined)
+    const user = await signInWithIdentity(app.sql, app.outbox, identity)
     Object.assign(attempt, { user: user.userId, account: user.account })
     return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
   }

@@ -53,12 +53,12 @@ interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role' 
  * Finds, links or creates the account for an identity. Linking takes over the picture if the account has none. An
  * account that is already linked stays unchanged.
  *
- * If the address of an account is not verified, another person may have set its password. With `reclaim`, linking such
- * an account removes the password, revokes all tokens and links, and enqueues an email with a link to set a new
- * password. If linking verifies the address, enqueues the confirmations of registrations.
+ * If the address of an account is not verified, another person may have set its password. If users can verify
+ * addresses, linking such an account removes the password, revokes all tokens and links, and enqueues an email with a
+ * link to set a new password. If linking verifies the address, enqueues the confirmations of registrations.
  */
 export async function signInWithIdentity (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, identity: Identity & { email: string }, reclaim = false
+  sql: Sql, outbox: Pick<Outbox, 'canVerify' | 'enqueue'>, identity: Identity & { email: string }
 ): Promise<ProviderAccount> {
   const { email, id, avatar, firstName, lastName } = identity
   // Tried again here, because the identity provider takes the code of a sign-in only once.
@@ -69,7 +69,7 @@ export async function signInWithIdentity (
       ), unlinked AS (
         SELECT
           id, email_verified_at IS NULL AS is_new,
-          ${reclaim} AND email_verified_at IS NULL AND password <> ${PLACEHOLDER} AS reclaimed
+          ${outbox.canVerify} AND email_verified_at IS NULL AND password <> ${PLACEHOLDER} AS reclaimed
         FROM users WHERE email = ${email} AND idp_id IS NULL
         FOR NO KEY UPDATE
       ), linked AS (
@@ -106,5 +106,5 @@ export async function signInWithIdentity (
     return account
   }))
   // A parallel request has created or linked the account, so this time it will be found.
-  return account ?? signInWithIdentity(sql, outbox, identity, reclaim)
+  return account ?? signInWithIdentity(sql, outbox, identity)
 }

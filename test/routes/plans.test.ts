@@ -132,6 +132,7 @@ const NONE = '00000000-0000-4000-8000-000000000000'
 const EMAIL = { id: NONE, template: 'test', data: {}, key: null, attempts: 0, createdAt: new Date() }
 const outbox = {
   canLink: true,
+  canVerify: true,
   enqueue: (...rest: Parameters<Outbox['enqueue']>) => emails.enqueueEmails(sql, ...rest),
   enqueueBatch: (...rest: Parameters<Outbox['enqueueBatch']>) => batches.enqueueBatch(sql, ...rest),
 }
@@ -159,7 +160,7 @@ const others: Record<string, () => Promise<unknown>> = {
     ...name, id: 'a person', avatar: null, email: 'sign-in@example.org',
   }),
   'signInWithIdentity, reclaiming': () =>
-    auth.signInWithIdentity(sql, outbox, { ...name, id: 'a person', avatar: null, email }, true),
+    auth.signInWithIdentity(sql, outbox, { ...name, id: 'a person', avatar: null, email }),
   createAccount: () => accounts.createAccount(sql, { ...name, email: 'cli@example.org', password: '!', role: 'ADMIN' }),
   setRole: () => accounts.setRole(sql, email, 'ADMIN'),
   setPassword: () => accounts.setPassword(sql, email, 'correct horse'),

@@ -8,9 +8,6 @@ import * as schemas from './schemas.ts'
 
 /** The clubs of the signed-in user. */
 const ownClubs: FastifyPluginAsyncTypebox = async app => {
-  /** Whether only users with a verified address can accept an office. Without emails, nobody could. */
-  const mustBeVerified = app.outbox.canLink && app.config.SMTP_URL !== undefined
-
   app.get('/', {
     onRequest: app.authenticate,
     schema: schemas.list,
@@ -50,9 +47,8 @@ const ownClubs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error changing office', transaction: true },
   }, async request => {
     const { user, params: { clubId }, body: { accept, office } } = request
-    const { club, role, isNewRole, replacedId } = await answerOffer(app.sql, app.outbox, {
-      userId: user.id, clubId, accept, office, mustBeVerified,
-    })
+    const { club, role, isNewRole, replacedId } = await answerOffer(
+      app.sql, app.outbox, { userId: user.id, clubId, accept, office })
     if (accept) audit(request, 'office-changed', { user: user.id, club: club.clubId, office: club.office })
     if (replacedId) audit(request, 'office-changed', { user: replacedId, club: club.clubId, office: 'deputy' })
     if (isNewRole) audit(request, 'role-changed', { user: user.id, role })

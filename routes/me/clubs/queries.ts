@@ -148,14 +148,13 @@ export function leaveClub (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, userI
 /**
  * Accepts or declines the office that is offered to a user. A head whom the user replaces becomes a deputy, and gets an
  * email. Returns the membership, the current role, whether the role changed, and the id of that head. Throws an
- * HttpError if the user is unknown or has no offer, or if the offer cannot be accepted. With `mustBeVerified`, a user
- * whose email address is not verified cannot accept. The office publishes this address, and anybody can sign up with
- * the address of a different person.
+ * HttpError if the user is unknown or has no offer, or if the offer cannot be accepted. If users can verify addresses,
+ * only a user who has done so can accept, because the office publishes the address, and anybody can sign up with the
+ * address of a different person.
  */
 export function answerOffer (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>,
-  { userId, clubId, accept, office, mustBeVerified }:
-  { userId: string, clubId: string, mustBeVerified: boolean } & Static<typeof answerOfferSchema.body>
+  sql: Sql, outbox: Pick<Outbox, 'canVerify' | 'enqueue'>,
+  { userId, clubId, accept, office }: { userId: string, clubId: string } & Static<typeof answerOfferSchema.body>
 ) {
   return sql.begin(async transaction => {
     await lockOffices(transaction, clubId, userId)
@@ -168,7 +167,7 @@ export function answerOffer (
       const isDifferent = office !== undefined && office !== before.offered
       if (!before.isOfferValid || isDifferent) throw new HttpError(409, OFFER_ENDED)
       if (before.isElsewhere) throw new HttpError(409, ELSEWHERE)
-      if (mustBeVerified && !before.isEmailVerified) throw new HttpError(409, NOT_VERIFIED)
+      if (outbox.canVerify && !before.isEmailVerified) throw new HttpError(409, NOT_VERIFIED)
       replacedId = await giveOffice(transaction, userId, clubId, before.offered)
     }
     await withdrawOffer(transaction, userId, clubId)
