@@ -5,6 +5,8 @@ import type { Socket } from 'node:net'
 export interface Connection {
   /** The network of its latest client. Behind a proxy, requests of a connection come from different clients. */
   network: string
+  /** Whether it belongs to a proxy, which sends requests of many clients over it. */
+  readonly isShared: boolean
   /** Responses that are not complete. */
   readonly responses: Set<ServerResponse>
   /** Value of `socket.bytesRead` when the connection was last without a request. */
@@ -30,6 +32,9 @@ const PAUSE_MS = 100
 /** Time after its last flood in which a network counts as one that floods. */
 const FLOODING_MS = 1000
 
+/** Time to pause a connection and to read it again. */
+const STOP_MS = 0.0035
+
 /**
  * The open connections, the oldest first. Node does not list them.
  *
@@ -52,14 +57,15 @@ export class Connections extends Map<Socket, Connection> {
   #bytes = 0
 
   /** Adds a new connection until it closes. */
-  add (socket: Socket, network: string) {
-    const connection: Connection = { network, responses: new Set(), bytesRead: 0, counted: 0, waiting: 0 }
+  add (socket: Socket, network: string, isShared = false) {
+    const connection: Connection = { network, isShared, responses: new Set(), bytesRead: 0, counted: 0, waiting: 0 }
     this.set(socket, connection)
     socket.once('close', () => this.delete(socket))
-    // To read a body, Node resumes its connection.
-    socket.on('resume', () => { if (this.#paused.has(socket)) socket.pause() })
+    // Node resumes a connection to read a body, and after a request. It begins to read at this event, even if the
+    // connection has been paused in the meantime.
+    socket.on('resume', () => { if (this.#paused.has(socket)) socket.pause().emit('pause') })
     // Not now, because Node begins to read a new connection in the next tick.
-    setImmediate(() => { if (this.#isFlooding(socket)) this.#stopReading([socket]) })
+    setImmediate(() => { if (this.#mustPause(socket)) this.#stopReading([socket]) })
     return connection
   }
 
@@ -88,10 +94,10 @@ export class Connections extends Map<Socket, Connection> {
   }
 
   /**
-   * Closes a connection that floods, and ends the turn. In a turn, Node parses 64 KB of each connection: up to 590
-   * pipelined requests, or 11,000 chunks. Only then does it answer, and measure memory: 400 floods in a turn took 2.6
-   * seconds and 250 MB of heap. The other connections are read in the next turn, and those of networks that flood after
-   * a pause. Otherwise, each turn would contain a flood.
+   * Closes a connection that floods, and ends the turn if it is long. In a turn, Node parses 64 KB of each connection:
+   * up to 590 pipelined requests, or 11,000 chunks. Only then does it answer, and measure memory: 400 floods in a turn
+   * took 2.6 seconds and 250 MB of heap. The other connections are read in the next turn, and those of networks that
+   * flood after a pause. Otherwise, each turn would contain a flood.
    */
   closeFlood (socket: Socket) {
     if (socket.destroyed) return
@@ -100,11 +106,12 @@ export class Connections extends Map<Socket, Connection> {
     clearTimeout(this.#pause)
     this.#pause = setTimeout(() => {
       this.#pause = undefined
-      const oldest = performance.now() - FLOODING_MS
-      for (const [network, last] of this.#flooding) if (last < oldest) this.#flooding.delete(network)
+      for (const network of this.#flooding.keys()) if (!this.#isFlooding(network)) this.#flooding.delete(network)
       this.#readAgain()
     }, PAUSE_MS).unref()
-    this.#stopReading(this.keys())
+    // With thousands of idle connections, pausing all of them takes longer than most floods.
+    const isLong = this.#elapsed() > Math.max(TURN_MS, STOP_MS * this.size)
+    this.#stopReading(isLong ? this.keys() : [...this.keys()].filter(other => this.#mustPause(other)))
   }
 
   #stopReading (sockets: Iterable<Socket>) {
@@ -120,15 +127,20 @@ export class Connections extends Map<Socket, Connection> {
   /** Reads the connections again that need not wait. */
   #readAgain () {
     for (const socket of this.#paused) {
-      if (this.get(socket)?.waiting || this.#isFlooding(socket)) continue
+      if (this.get(socket)?.waiting || this.#mustPause(socket)) continue
       this.#paused.delete(socket)
       socket.resume()
     }
   }
 
-  /** Tells whether the connection is of a network that floods, during the pause after a flood. */
-  #isFlooding (socket: Socket) {
-    return this.#pause !== undefined && this.#flooding.has(this.get(socket)?.network ?? '')
+  /** Tells whether a connection must not be read now because its network floods. */
+  #mustPause (socket: Socket) {
+    const connection = this.get(socket)
+    return this.#pause !== undefined && connection?.isShared === false && this.#isFlooding(connection.network)
+  }
+
+  #isFlooding (network: string) {
+    return performance.now() - (this.#flooding.get(network) ?? -Infinity) < FLOODING_MS
   }
 
   /** Returns the time since this turn began, and begins it if it has not. */

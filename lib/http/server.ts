@@ -82,13 +82,19 @@ export function createHttpServer (config: Config, connections: Connections, list
       listener(request, response)
     }
   })
+  server.on('checkContinue', (request, response) => {
+    // A response without a socket waits for an earlier one. Node would send this line in the middle of that one.
+    if (response.socket) response.writeContinue()
+    server.emit('request', request, response)
+  })
   // Unknown expectations may be ignored (RFC 9110, § 10.1.1). Node would send a 417 that is not JSON.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connection', socket => {
     const { remoteAddress = '', remotePort } = socket
     // A connection of a proxy carries requests of different clients, so it begins as a network of its own.
-    const network = isProxy(remoteAddress, 0) ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress)
-    const { responses } = connections.add(socket, network)
+    const isShared = isProxy(remoteAddress, 0)
+    const network = isShared ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress)
+    const { responses } = connections.add(socket, network, isShared)
     // Node reports it to the first response only. The others would never end: 1,874 streams stayed open.
     socket.once('close', () => {
       for (const response of responses) if (!response.closed) response.destroy().emit('close')

@@ -19,9 +19,9 @@ function start (t: Test) {
   const begun: string[] = []
   return {
     begun,
-    open (network: string) {
+    open (network: string, isShared = false) {
       const socket = Object.assign(new Duplex({ read () {} }), { bytesRead: 0 }).resume() as unknown as Socket
-      connections.add(socket, network)
+      connections.add(socket, network, isShared)
       return socket
     },
     flood: (socket: Socket) => connections.closeFlood(socket),
@@ -107,10 +107,10 @@ t.test('After 2 MB of requests, other connections are read in the next turn', as
 
 t.test('A flood closes its connection, and its network is not read for 100 ms', async t => {
   const { open, flood, wait } = start(t)
-  const [flooding, next, known, other] = [open('a'), open('a'), open('a'), open('b')]
+  const [flooding, next, known, shared, other] = [open('a'), open('a'), open('a'), open('a', true), open('b')]
   flood(flooding)
   t.strictSame([flooding, next, known, other].map(({ destroyed }) => destroyed), [true, false, false, false])
-  t.strictSame(arePaused(next, known, other), [true, true, true])
+  t.strictSame(arePaused(next, known, shared, other), [true, true, false, false])
   const [later, different] = [open('a'), open('b')]
   await nextTurn()
   t.strictSame(arePaused(next, known, later, other, different), [true, true, true, false, false])
@@ -121,7 +121,7 @@ t.test('A flood closes its connection, and its network is not read for 100 ms', 
   flood(next)
   wait(39)
   await nextTurn()
-  t.strictSame(arePaused(known, later, other), [true, true, false])
+  t.strictSame(arePaused(known, later), [true, true])
   wait(1)
   t.strictSame(arePaused(known, later), [false, false])
 })
@@ -138,12 +138,31 @@ t.test('A network that flooded within the last second is not read after floods o
   }
 })
 
-t.test('Connections that Node has paused stay paused after a flood', async t => {
-  const { open, flood } = start(t)
-  const [flooding, read, paused] = [open('a'), open('b'), open('b')]
+t.test('A network is read a second after its last flood, even if others flood without a pause', async t => {
+  const { open, flood, wait } = start(t)
+  const [one, other] = [open('a'), open('a')]
+  flood(one)
+  for (const [seconds, isPaused] of [[0.96, true], [0.08, false]] as const) {
+    for (let n = 0; n < seconds / 0.08; n++) {
+      wait(80)
+      flood(open('b'))
+    }
+    await nextTurn()
+    t.strictSame(arePaused(other), [isPaused])
+  }
+})
+
+t.test('After a flood in a long turn, others are read in the next turn, unless Node has paused them', async t => {
+  const { open, flood, begin } = start(t)
+  const [busy, read, paused] = [open('c'), open('b'), open('b')]
   paused.pause()
-  flood(flooding)
-  t.strictSame(arePaused(read, paused), [true, true])
+  begin(busy, 'c', 6)
+  flood(open('a'))
+  t.strictSame(arePaused(busy, read, paused), [true, true, true])
   await nextTurn()
-  t.strictSame(arePaused(read, paused), [false, true])
+  t.strictSame(arePaused(busy, read, paused), [false, false, true])
+  for (let n = 0; n < 2000; n++) open('idle')
+  begin(busy, 'c', 6)
+  flood(open('a'))
+  t.strictSame(arePaused(busy, read), [false, false], 'To pause 2,000 connections would take longer.')
 })

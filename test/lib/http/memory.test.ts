@@ -22,7 +22,9 @@ function start () {
       destroy () { socket.destroyed = true },
     }
     const responses = new Set(Array.from({ length: requests }, () => ({}) as ServerResponse))
-    connections.set(socket as unknown as Socket, { network, responses, bytesRead: ended, counted: 0, waiting: 0 })
+    connections.set(socket as unknown as Socket, {
+      network, isShared: false, responses, bytesRead: ended, counted: 0, waiting: 0,
+    })
     return socket
   }
   return { memory, open }

@@ -210,7 +210,7 @@ t.test('A request after the last response of a connection closes the connection'
 })
 
 /** Requests that are too many for a connection. */
-const FLOOD = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(900)
+const FLOOD = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2400)
 
 const HONEST = 'GET /honest HTTP/1.1\r\nHost: a\r\n\r\n'
 
@@ -253,7 +253,7 @@ t.test('Floods on many connections take turns, and others are served between the
       await nextTurn()
       most = Math.max(most, begun.slice(last).filter(url => url === '/').length)
     }
-    t.equal(most, 1)
+    t.ok(most <= 2, `${most} floods in a turn`)
     await served
     begun.length = 0
   }
@@ -278,6 +278,47 @@ t.test('Floods of ever new connections do not keep others waiting', async t => {
     await once(honest, 'data')
     t.ok(begun.indexOf('/honest') < 5, `${begun.indexOf('/honest')} floods came first`)
   }
+})
+
+t.test('A connection that is paused after its first request is not read', async t => {
+  const connections = new Connections()
+  let accepted: Socket | undefined
+  const server = createHttpServer(testConfig({}), connections, ({ url, socket }) => {
+    if (url === '/second') accepted = socket
+    // A flood of the same network.
+    else connections.closeFlood([...connections.keys()].find(other => other !== socket)!)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const [flooding, socket] = await Promise.all([1, 2].map(async () => {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {})
+    t.teardown(() => socket.destroy())
+    await once(socket, 'connect')
+    return socket
+  })) as [Socket, Socket]
+  const closed = new Promise(resolve => flooding.resume().once('close', resolve))
+  while (connections.size < 2) await sleep(1)
+  socket.write('GET /first HTTP/1.1\r\nHost: a\r\n\r\n' +
+    'POST /second HTTP/1.1\r\nHost: a\r\nContent-Length: 20000000\r\n\r\n')
+  socket.write(Buffer.alloc(20_000_000))
+  await closed
+  await sleep(50)
+  t.ok(accepted!.bytesRead < 300_000, `${accepted!.bytesRead} bytes`)
+})
+
+t.test('100 Continue is not sent while an earlier response is', async t => {
+  const expecting = 'POST /2 HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n'
+  const alone = await startTold(t)
+  alone.socket.write(expecting)
+  t.equal(String((await once(alone.socket, 'data'))[0]), 'HTTP/1.1 100 Continue\r\n\r\n')
+  const { begun, socket, send } = await startTold(t)
+  send(1)
+  socket.write(expecting)
+  while (begun.length < 2) await sleep(5)
+  for (const [url, response] of begun) response.end(Buffer.from(url!))
+  socket.write('x')
+  t.match(await text(socket), /^HTTP\/1.1 200 OK\r\n[^]*\r\n\r\n\/1HTTP\/1.1 200 OK\r\n[^]*\/2$/)
 })
 
 t.test('A client that waits for each response is not limited', async t => {
