@@ -32,9 +32,6 @@ const PAUSE_MS = 100
 /** Time after its last flood in which a network counts as one that floods. */
 const FLOODING_MS = 1000
 
-/** Time to pause a connection and to read it again. */
-const STOP_MS = 0.0035
-
 /**
  * The open connections, the oldest first. Node does not list them.
  *
@@ -94,10 +91,10 @@ export class Connections extends Map<Socket, Connection> {
   }
 
   /**
-   * Closes a connection that floods, and ends the turn if it is long. In a turn, Node parses 64 KB of each connection:
-   * up to 590 pipelined requests, or 11,000 chunks. Only then does it answer, and measure memory: 400 floods in a turn
-   * took 2.6 seconds and 250 MB of heap. The other connections are read in the next turn, and those of networks that
-   * flood after a pause. Otherwise, each turn would contain a flood.
+   * Closes a connection that floods, and ends the turn. In a turn, Node parses 64 KB of each connection: up to 590
+   * pipelined requests, or 11,000 chunks. Only then does it answer, and measure memory: 400 floods in a turn took 2.6
+   * seconds and 250 MB of heap. The other connections are read in the next turn, and those of networks that flood after
+   * a pause. Otherwise, each turn would contain a flood.
    */
   closeFlood (socket: Socket) {
     if (socket.destroyed) return
@@ -109,9 +106,7 @@ export class Connections extends Map<Socket, Connection> {
       for (const network of this.#flooding.keys()) if (!this.#isFlooding(network)) this.#flooding.delete(network)
       this.#readAgain()
     }, PAUSE_MS).unref()
-    // With thousands of idle connections, pausing all of them takes longer than most floods.
-    const isLong = this.#elapsed() > Math.max(TURN_MS, STOP_MS * this.size)
-    this.#stopReading(isLong ? this.keys() : [...this.keys()].filter(other => this.#mustPause(other)))
+    this.#stopReading(this.keys())
   }
 
   #stopReading (sockets: Iterable<Socket>) {

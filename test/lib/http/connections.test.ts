@@ -110,10 +110,10 @@ t.test('A flood closes its connection, and its network is not read for 100 ms', 
   const [flooding, next, known, shared, other] = [open('a'), open('a'), open('a'), open('a', true), open('b')]
   flood(flooding)
   t.strictSame([flooding, next, known, other].map(({ destroyed }) => destroyed), [true, false, false, false])
-  t.strictSame(arePaused(next, known, shared, other), [true, true, false, false])
+  t.strictSame(arePaused(next, known, shared, other), [true, true, true, true])
   const [later, different] = [open('a'), open('b')]
   await nextTurn()
-  t.strictSame(arePaused(next, known, later, other, different), [true, true, true, false, false])
+  t.strictSame(arePaused(next, known, later, shared, other, different), [true, true, true, false, false, false])
   wait(60)
   flood(next)
   wait(60)
@@ -152,17 +152,12 @@ t.test('A network is read a second after its last flood, even if others flood wi
   }
 })
 
-t.test('After a flood in a long turn, others are read in the next turn, unless Node has paused them', async t => {
-  const { open, flood, begin } = start(t)
-  const [busy, read, paused] = [open('c'), open('b'), open('b')]
+t.test('After a flood, others are read in the next turn, unless Node has paused them', async t => {
+  const { open, flood } = start(t)
+  const [flooding, read, paused] = [open('a'), open('b'), open('b')]
   paused.pause()
-  begin(busy, 'c', 6)
-  flood(open('a'))
-  t.strictSame(arePaused(busy, read, paused), [true, true, true])
+  flood(flooding)
+  t.strictSame(arePaused(read, paused), [true, true])
   await nextTurn()
-  t.strictSame(arePaused(busy, read, paused), [false, false, true])
-  for (let n = 0; n < 2000; n++) open('idle')
-  begin(busy, 'c', 6)
-  flood(open('a'))
-  t.strictSame(arePaused(busy, read), [false, false], 'To pause 2,000 connections would take longer.')
+  t.strictSame(arePaused(read, paused), [false, true])
 })

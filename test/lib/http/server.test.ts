@@ -210,7 +210,7 @@ t.test('A request after the last response of a connection closes the connection'
 })
 
 /** Requests that are too many for a connection. */
-const FLOOD = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2400)
+const FLOOD = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(900)
 
 const HONEST = 'GET /honest HTTP/1.1\r\nHost: a\r\n\r\n'
 
@@ -253,7 +253,7 @@ t.test('Floods on many connections take turns, and others are served between the
       await nextTurn()
       most = Math.max(most, begun.slice(last).filter(url => url === '/').length)
     }
-    t.ok(most <= 2, `${most} floods in a turn`)
+    t.equal(most, 1)
     await served
     begun.length = 0
   }
