@@ -9,10 +9,10 @@ import { shutdownTimeouts } from './config/timeout.ts'
 process.env.TZ = 'UTC'
 
 /**
- * Connections that wait until the event loop accepts them. Linux takes no more of them than `net.core.somaxconn`, and
- * drops the others, whose clients repeat them after 1, 3, 7 and 15 seconds: of 1,500 clients that came within a second,
- * 700 waited that long with the 511 of Node. Not more, because Node accepts one connection in each turn of the event
- * loop: beside a flood of new connections, others wait until as many have been accepted.
+ * Number of connections that may wait until the event loop accepts them. Linux takes at most `net.core.somaxconn`, and
+ * drops the others. Their clients connect again after 1, 3, 7 and 15 seconds. With Node's 511, 700 of 1,500 clients
+ * that came within a second waited that long. A longer queue would delay new clients during a flood of connections,
+ * because Node accepts one connection in each turn of the event loop.
  */
 const BACKLOG = 2048
 

@@ -36,8 +36,8 @@ export default fp(async app => {
     request.isWanted = () => !raw.writableEnded && !request.socket.destroyed
     done()
   })
-  // Node tells a response that waits behind another one once that its connection has closed (lib/http/server.ts). A
-  // stream that is sent after that would stay open: 134 clients that left opened 600 files for good.
+  // When a connection closes, lib/http/server.ts destroys each response that waits behind another one. A stream that is
+  // sent later would stay open: 134 clients that left opened 600 files for good.
   app.addHook('onSend', (_request, { raw }, payload, done) => {
     if (!raw.destroyed || !(payload instanceof Readable)) return done()
     payload.destroy()

@@ -7,7 +7,7 @@ export function toDecodable (url: string) {
   return isDecodable(path!) ? url : [path!.replaceAll('%', '%25'), ...query].join('?')
 }
 
-/** Tells whether a text can be decoded. If it can, each part between two delimiters can be decoded, too. */
+/** Tells whether `decodeURIComponent` decodes a text. Then it also decodes each segment or parameter of the text. */
 export function isDecodable (text: string) {
   try {
     decodeURIComponent(text)

@@ -183,7 +183,6 @@ const auth: FastifyPluginAsyncTypebox = async app => {
 
   /** Signs in a person whom the identity provider has identified. */
   async function signIn (attempt: SignInAttempt, identity: Identity & { email: string }) {
-    // Reclaiming removes a password, which the owner can replace only by email.
     const user = await signInWithIdentity(app.sql, app.outbox, identity)
     Object.assign(attempt, { user: user.userId, account: user.account })
     return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }

@@ -53,9 +53,10 @@ interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role' 
  * Finds, links or creates the account for an identity. Linking takes over the picture if the account has none. An
  * account that is already linked stays unchanged.
  *
- * If the address of an account is not verified, another person may have set its password. If users can verify
- * addresses, linking such an account removes the password, revokes all tokens and links, and enqueues an email with a
- * link to set a new password. If linking verifies the address, enqueues the confirmations of registrations.
+ * If the address of an account is not verified, another person may have set its password. Linking such an
+ * account removes the password, revokes all tokens and links, and enqueues an email with a link to set a new password.
+ * Without emails, which the owner needs to set one, the password stays. If linking verifies the address, enqueues the
+ * confirmations of registrations.
  */
 export async function signInWithIdentity (
   sql: Sql, outbox: Pick<Outbox, 'canVerify' | 'enqueue'>, identity: Identity & { email: string }
