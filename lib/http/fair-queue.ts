@@ -23,6 +23,8 @@ interface Waiting {
   readonly clients: Client[]
   readonly shares: Set<Share>
   readonly places: number
+  /** Milliseconds for which it will hold its places, if known. */
+  readonly expected: number
   /** Begins the work, which counts for this network. */
   begin (share: Share): void
   refuse (): void
@@ -73,14 +75,18 @@ export class FairQueue {
     return this.runShared([client], () => work(), places)
   }
 
-  /** Runs work for several clients like `run`: one task, which begins as soon as any of their networks may begin it. */
-  runShared<T> (clients: readonly Client[], work: () => Promise<T>, places = 1) {
+  /**
+   * Runs work for several clients like `run`: one task, which begins as soon as any of their networks may begin it. If
+   * it is known how many milliseconds the work will take, networks with short work come first.
+   */
+  runShared<T> (clients: readonly Client[], work: () => Promise<T>, places = 1, expected = 0) {
     return new Promise<T>((resolve, reject) => {
       const waiting: Waiting = {
         work,
         clients: [],
         shares: new Set(),
         places,
+        expected,
         begin: share => resolve(this.#perform(share, work, places)),
         refuse: () => reject(this.#options.createError()),
       }
@@ -138,15 +144,17 @@ export class FairQueue {
     }
   }
 
-  /** Returns the network that used least, of those that wait and may begin work. */
+  /** Returns the network that will have used least with its next work, of those that wait and may begin it. */
   #next (now: number) {
     let next: Share | undefined
+    let least = Infinity
     for (const share of this.#shares.values()) {
       const { running, waiting: [first] } = share
       if (!first) continue
       this.#fade(share, now)
       const isAllowed = running === 0 || running + first.places <= this.#half || this.#shares.size === 1
-      if (isAllowed && (!next || share.used < next.used)) next = share
+      const used = share.used + first.places * first.expected
+      if (isAllowed && used < least) [next, least] = [share, used]
     }
     return next
   }

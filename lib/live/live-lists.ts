@@ -201,10 +201,11 @@ export class LiveLists {
     list.isReading = true
     try {
       for (; owed() > 0; paid += SLICE_MS) {
+        const slice = Math.min(owed(), SLICE_MS)
         await this.#options.queue.runShared(clients(), () => {
           reading ??= read(clients()).catch(() => {})
-          return sleep(Math.min(owed(), SLICE_MS))
-        })
+          return sleep(slice)
+        }, 1, slice)
       }
       await reading
     } finally {

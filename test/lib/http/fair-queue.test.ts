@@ -84,6 +84,21 @@ t.test('The next place goes to the network whose work took least time lately', a
   await runAll()
 })
 
+t.test('Of networks that used equally much, the one whose next work is shorter comes first', async t => {
+  const { queue, begun, ends, add, runAll, later } = start(t)
+  const addFor = (milliseconds: number, name: string) => queue.runShared([clientIn(name[0]!)], () => {
+    later(milliseconds)
+    begun.push(name)
+    return Promise.resolve()
+  }, 1, milliseconds)
+  add('x', 'x')
+  for (const name of ['a1', 'a2', 'b1']) addFor(100, name)
+  for (const name of ['c1', 'c2', 'c3']) addFor(60, name)
+  ends.shift()!()
+  await runAll()
+  t.strictSame(begun, ['x', 'c1', 'a1', 'b1', 'c2', 'c3', 'a2'], 'c2 would make it 120 ms')
+})
+
 t.test('A single key can use the whole queue', async t => {
   const { queue, outcomes, add, runAll } = start(t)
   const all = Array.from({ length: 9 }, (_, n) => add('a', `a${n}`))
