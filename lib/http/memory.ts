@@ -94,7 +94,7 @@ export class Memory {
 
   #close () {
     const open = [...this.#connections].filter(([socket]) => !socket.destroyed)
-    // Of equal connections, the newest is closed first.
+    // Of equal connections, the one with the latest request is closed first.
     const connections = open.reverse().map(([socket, { network, responses: { size }, bytesRead }]) => ({
       socket,
       network,

@@ -52,38 +52,36 @@ export function createHttpServer (config: Config, connections: Connections, list
     requireHostHeader: false,
   }, (request, response) => {
     const { socket } = request
+    const connection = connections.count(socket)
+    const { responses } = connection
     // A client sends requests after the last response of its connection, such as the 431 below. Fifty such clients
     // delayed others by 1.5 seconds.
     if (socket.writableEnded) connections.closeFlood(socket)
-    if (socket.destroyed) {
-      // The rest of the bytes that were read at once. Nobody waits for its responses.
-      request.resume()
-      return
-    }
-    if (request.rawHeaders.length > 2 * MAX_HEADERS) {
+    if (!socket.destroyed && request.rawHeaders.length > 2 * MAX_HEADERS) {
       sendClientError({ code: 'HPE_HEADER_OVERFLOW' }, socket)
       // Otherwise, the chunks of its body stay in a list until the connection has closed.
       closeTinyChunks(request, () => connections.closeFlood(socket))
       return
     }
-    trackResponse(request, response)
-    const connection = connections.get(socket)!
-    const { responses } = connection
     responses.add(response)
+    if (responses.size > PIPELINED || (responses.size > LARGE.pipelined && lengthOf(request) > LARGE.length)) {
+      connections.closeFlood(socket)
+    }
+    if (socket.destroyed) {
+      // One of up to 590 requests that were read at once. Without this, parsing 10,000 chunks of them takes 11 ms.
+      request.destroy()
+      return
+    }
+    trackResponse(request, response)
     response.once('close', () => {
       responses.delete(response)
       if (responses.size === 0) connection.bytesRead = socket.bytesRead
       if (!server.listening) server.closeIdleConnections()
     })
-    if (responses.size > PIPELINED || (responses.size > LARGE.pipelined && lengthOf(request) > LARGE.length)) {
-      connections.closeFlood(socket)
-      request.resume()
-    } else {
-      listener(request, response)
-    }
+    listener(request, response)
   })
   server.on('checkContinue', (request, response) => {
-    // A response without a socket waits for an earlier one. Node would send this line in the middle of that one.
+    // A response without a socket waits for an earlier one. Node would send `100 Continue` in the middle of that one.
     if (response.socket) response.writeContinue()
     server.emit('request', request, response)
   })
@@ -95,7 +93,7 @@ export function createHttpServer (config: Config, connections: Connections, list
     const isShared = isProxy(remoteAddress, 0)
     const network = isShared ? `${remoteAddress}:${remotePort}` : clientNetwork(remoteAddress)
     const { responses } = connections.add(socket, network, isShared)
-    // Node reports it to the first response only. The others would never end: 1,874 streams stayed open.
+    // Node reports the close to the first response only. The others would never end: 1,874 streams stayed open.
     socket.once('close', () => {
       for (const response of responses) if (!response.closed) response.destroy().emit('close')
     })

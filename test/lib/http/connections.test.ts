@@ -16,21 +16,21 @@ function start (t: Test) {
     mock.timers.reset()
   })
   const connections = new Connections()
-  const begun: string[] = []
   return {
-    begun,
-    open (network: string, isShared = false) {
-      const socket = Object.assign(new Duplex({ read () {} }), { bytesRead: 0 }).resume() as unknown as Socket
+    connections,
+    /** Opens a connection, which is read from the next turn on. */
+    async open (network: string, isShared = false) {
+      const socket = Object.assign(new Duplex({ read () {} }), { bytesRead: 0 }) as unknown as Socket
       connections.add(socket, network, isShared)
+      t.ok(socket.isPaused())
+      await nextTurn()
       return socket
     },
     flood: (socket: Socket) => connections.closeFlood(socket),
-    /** Begins a request of the connection, which takes so much time. */
-    begin (socket: Socket, name: string, milliseconds: number) {
-      connections.begin(socket, () => {
-        begun.push(name)
-        now += milliseconds
-      })
+    /** Receives a request of so many bytes. */
+    receive (socket: Socket, bytes: number) {
+      Object.assign(socket, { bytesRead: socket.bytesRead + bytes })
+      connections.count(socket)
     },
     wait (milliseconds: number) {
       now += milliseconds
@@ -41,120 +41,113 @@ function start (t: Test) {
 
 const arePaused = (...sockets: Socket[]) => sockets.map(socket => socket.isPaused())
 
-t.test('After 5 ms of requests, further ones wait, and networks take turns', async t => {
-  const { begun, open, begin } = start(t)
-  const [busy, other] = [open('a'), open('b')]
-  for (let n = 1; n <= 8; n++) begin(busy, `a${n}`, 3)
-  begin(other, 'b1', 3)
-  begin(other, 'b2', 3)
-  t.strictSame(begun, ['a1', 'a2'])
-  await nextTurn()
-  t.strictSame(begun.slice(2), ['a3', 'b1'])
-  await nextTurn()
-  t.strictSame(begun.slice(4), ['a4', 'b2'])
-  begin(open('c'), 'c', 0)
-  t.equal(begun.length, 6, 'A request waits behind others that wait.')
-  await nextTurn()
-  t.strictSame(begun.slice(6), ['a5', 'c', 'a6'])
-  for (let n = 1; n <= 2; n++) await nextTurn()
-  begin(other, 'b3', 0)
-  t.strictSame(begun.slice(9), ['a7', 'a8', 'b3'])
-})
+/** Returns the names of connections in the order in which they are read again. */
+function orderOf (sockets: Record<string, Socket>) {
+  const order: string[] = []
+  for (const [name, socket] of Object.entries(sockets)) socket.on('resume', () => { order.push(name) })
+  return order
+}
 
-t.test('A connection is not read while its request waits', async t => {
-  const { open, begin } = start(t)
-  const [busy, waiting] = [open('a'), open('b')]
-  begin(busy, 'a', 5)
-  begin(waiting, 'b1', 5)
-  begin(waiting, 'b2', 0)
-  t.strictSame(arePaused(busy, waiting), [false, true])
-  // As Node does for a body.
-  waiting.resume()
+t.test('After 2 MB of requests, connections are read in the next turn, the latest ones last', async t => {
+  const { open, receive } = start(t)
+  const [busy, other, idle] = [await open('a'), await open('b'), await open('b')]
+  const order = orderOf({ idle, other, busy })
   for (let n = 1; n <= 2; n++) {
+    receive(other, 1000)
+    receive(busy, 2 ** 21 - 1000)
+    t.strictSame(arePaused(busy, other, idle), [false, false, false])
+    receive(busy, 1)
+    t.strictSame(arePaused(busy, other, idle), [true, true, true])
     await nextTurn()
-    t.strictSame(arePaused(waiting), [true], `after turn ${n}`)
+    t.strictSame(arePaused(busy, other, idle), [false, false, false])
+    t.strictSame(order.splice(0), ['idle', 'other', 'busy'])
   }
-  await nextTurn()
-  t.strictSame(arePaused(waiting), [false])
 })
 
-t.test('The request of a connection that closes while it waits never begins', async t => {
-  const { begun, open, begin } = start(t)
-  const [busy, waiting] = [open('a'), open('b')]
-  begin(busy, 'a', 5)
-  begin(waiting, 'b', 0)
-  waiting.destroy()
-  for (let n = 1; n <= 3; n++) await nextTurn()
-  t.strictSame(begun, ['a'])
-})
-
-t.test('After 2 MB of requests, other connections are read in the next turn', async t => {
-  const { begun, open, begin } = start(t)
-  const [one, other] = [open('a'), open('b')]
-  const receive = (bytes: number) => {
-    Object.assign(one, { bytesRead: one.bytesRead + bytes })
-    begin(one, 'a', 0)
-    return arePaused(one, other)
-  }
-  for (let n = 1; n <= 2; n++) {
-    t.strictSame(receive(2 ** 21), [false, false])
-    t.strictSame(receive(1), [true, true])
-    await nextTurn()
-    t.strictSame(arePaused(one, other), [false, false])
-  }
-  t.equal(begun.length, 4)
+t.test('A new connection comes after the others, even if they were paused later in its turn', async t => {
+  const { connections, open, flood } = start(t)
+  const [flooding, other] = [await open('a'), await open('b')]
+  const next = open('c')
+  flood(flooding)
+  const order = orderOf({ next: [...connections.keys()].at(-1)!, other })
+  await next
+  t.strictSame(order, ['other', 'next'])
 })
 
 t.test('A flood closes its connection, and its network is not read for 100 ms', async t => {
   const { open, flood, wait } = start(t)
-  const [flooding, next, known, shared, other] = [open('a'), open('a'), open('a'), open('a', true), open('b')]
+  const [flooding, known, shared] = [await open('a'), await open('a'), await open('a', true)]
+  const [other, floodingToo] = [await open('b'), await open('c')]
   flood(flooding)
-  t.strictSame([flooding, next, known, other].map(({ destroyed }) => destroyed), [true, false, false, false])
-  t.strictSame(arePaused(next, known, shared, other), [true, true, true, true])
-  const [later, different] = [open('a'), open('b')]
+  t.strictSame([flooding, known, other].map(({ destroyed }) => destroyed), [true, false, false])
+  t.strictSame(arePaused(known, shared, other), [true, true, true])
+  // As Node does for a body.
+  known.resume()
   await nextTurn()
-  t.strictSame(arePaused(next, known, later, shared, other, different), [true, true, true, false, false, false])
+  const later = await open('a')
+  t.strictSame(arePaused(known, later, shared, other), [true, true, false, false])
   wait(60)
-  flood(next)
-  wait(60)
+  flood(floodingToo)
+  await nextTurn()
   // Further requests that were read from the closed connection do not count.
-  flood(next)
+  flood(flooding)
   wait(39)
-  await nextTurn()
   t.strictSame(arePaused(known, later), [true, true])
   wait(1)
   t.strictSame(arePaused(known, later), [false, false])
+  wait(100)
+  flood(flooding)
+  t.strictSame(arePaused(known, later), [false, false])
 })
 
-t.test('A network that flooded within the last second is not read after floods of others either', async t => {
+t.test('For a minute, a network is not read for 100 ms after a flood of another network either', async t => {
   const { open, flood, wait } = start(t)
-  const [one, other] = [open('a'), open('a')]
-  flood(one)
-  for (const isPaused of [true, false]) {
-    wait(901)
-    flood(open('b'))
+  const [flooding, known] = [await open('a'), await open('a')]
+  flood(flooding)
+  wait(100)
+  for (const [milliseconds, isPaused] of [[59_900, true], [1, false]] as const) {
+    wait(milliseconds)
+    flood(await open('b'))
     await nextTurn()
-    t.strictSame(arePaused(other), [isPaused])
+    t.strictSame(arePaused(known), [isPaused])
   }
 })
 
-t.test('A network is read a second after its last flood, even if others flood without a pause', async t => {
+t.test('Of too many new connections after floods, the newest of the network with the most closes', async t => {
+  const { open, flood, receive } = start(t)
+  for (const network of ['a', 'b']) flood(await open(network))
+  const openAll = (network: string, count: number) => Promise.all(Array.from({ length: count }, () => open(network)))
+  const [few, many] = [await openAll('b', 28), await openAll('a', 100)]
+  await openAll('b', 1)
+  const closed = (sockets: Socket[]) => sockets.flatMap(({ destroyed }, n) => destroyed ? [n] : [])
+  t.strictSame([closed(few), closed(many)], [[], [99]])
+  receive(many[0]!, 1)
+  many[1]!.destroy()
+  await nextTurn()
+  await openAll('b', 2)
+  t.strictSame([closed(few), closed(many)], [[], [1, 99]], 'requests and closed connections do not count')
+  await openAll('c', 1)
+  t.strictSame(closed(many), [1, 99], 'others do not count')
+})
+
+t.test('Of networks that flooded, the one whose last flood is longest ago is read first', async t => {
   const { open, flood, wait } = start(t)
-  const [one, other] = [open('a'), open('a')]
-  flood(one)
-  for (const [seconds, isPaused] of [[0.96, true], [0.08, false]] as const) {
-    for (let n = 0; n < seconds / 0.08; n++) {
-      wait(80)
-      flood(open('b'))
-    }
+  const [b, c, a] = [await open('b'), await open('c'), await open('a')]
+  for (const network of ['a', 'b', 'c']) {
+    flood(await open(network))
+    wait(10)
     await nextTurn()
-    t.strictSame(arePaused(other), [isPaused])
   }
+  const order = orderOf({ b, c, a })
+  t.strictSame(arePaused(a, b, c), [true, true, true])
+  wait(70)
+  await nextTurn()
+  t.strictSame(order, ['a', 'b', 'c'])
 })
 
 t.test('After a flood, others are read in the next turn, unless Node has paused them', async t => {
   const { open, flood } = start(t)
-  const [flooding, read, paused] = [open('a'), open('b'), open('b')]
+  const [flooding, read, paused] = [await open('a'), await open('b'), await open('b')]
   paused.pause()
   flood(flooding)
   t.strictSame(arePaused(read, paused), [true, true])

@@ -23,7 +23,7 @@ function start () {
     }
     const responses = new Set(Array.from({ length: requests }, () => ({}) as ServerResponse))
     connections.set(socket as unknown as Socket, {
-      network, isShared: false, responses, bytesRead: ended, counted: 0, waiting: 0,
+      network, isShared: false, responses, bytesRead: ended, counted: 0, hasFlooded: false,
     })
     return socket
   }
@@ -83,7 +83,7 @@ t.test('If much is held after a full collection, freed memory that is resident d
   t.ok(socket.destroyed)
 })
 
-t.test('Requests without a response have weight, and of equal connections the newest is closed', async t => {
+t.test('Requests without a response have weight, and of equal connections the latest is closed', async t => {
   const { memory, open } = start()
   const sockets = Array.from({ length: 40 }, (_, n) => open('a', `a${n}`, 1))
   memory.enforce({ heap: 200 * MB, resident: 0 })

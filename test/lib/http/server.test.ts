@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
+import type { RequestListener, ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
@@ -160,16 +160,19 @@ onNetworks('A refused body that never ends is cut', async (t, network) => {
   t.ok(socket.bytesWritten < 100_000_000, `${socket.bytesWritten}`)
 })
 
+/** Starts a server with these connections and returns its port. */
+async function startServer (t: Test, listener: RequestListener, connections = new Connections()) {
+  const server = createHttpServer(testConfig({}), connections, listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return (server.address() as AddressInfo).port
+}
+
 /** Starts a server that responds when it is told to. */
 async function startTold (t: Test) {
   const begun: [url: string, response: ServerResponse][] = []
-  const server = createHttpServer(testConfig({}), new Connections(), ({ url }, response) => {
-    begun.push([url!, response])
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {})
+  const port = await startServer(t, ({ url }, response) => { begun.push([url!, response]) })
+  const socket = connect(port, '127.0.0.1').on('error', () => {})
   t.teardown(() => socket.destroy())
   return {
     begun,
@@ -218,16 +221,12 @@ const HONEST = 'GET /honest HTTP/1.1\r\nHost: a\r\n\r\n'
 async function startFlooded (t: Test) {
   const begun: string[] = []
   const sockets = new Set<Socket>()
-  const server = createHttpServer(testConfig({}), new Connections(), ({ url, socket }, response) => {
+  const port = await startServer(t, ({ url, socket }, response) => {
     if (url === '/honest') response.end('x')
     else if (sockets.has(socket)) return
     else sockets.add(socket)
     begun.push(url!)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
   const open = async (localAddress: string) => {
     const socket = connect({ port, host: '127.0.0.1', localAddress }).on('error', () => {})
     t.teardown(() => socket.destroy())
@@ -283,16 +282,13 @@ t.test('Floods of ever new connections do not keep others waiting', async t => {
 t.test('A connection that is paused after its first request is not read', async t => {
   const connections = new Connections()
   let accepted: Socket | undefined
-  const server = createHttpServer(testConfig({}), connections, ({ url, socket }) => {
+  const port = await startServer(t, ({ url, socket }) => {
     if (url === '/second') accepted = socket
     // A flood of the same network.
     else connections.closeFlood([...connections.keys()].find(other => other !== socket)!)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
+  }, connections)
   const [flooding, socket] = await Promise.all([1, 2].map(async () => {
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {})
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
     t.teardown(() => socket.destroy())
     await once(socket, 'connect')
     return socket
