@@ -7,11 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { BrowserContextOptions, Page, Request } from 'playwright-core'
 import PostalMime from 'postal-mime'
 import postgres from 'postgres'
-import t, { type Test } from 'tap'
 
-import { launch } from './chromium.ts'
+import { sharedBrowser } from './chromium.ts'
 import { createDatabase } from './helper.ts'
 import { dataDir, freePort, start } from './process.ts'
+import t, { type Test } from './suite.ts'
 
 export const PASSWORD = 'demo-password'
 
@@ -35,7 +35,7 @@ export async function startExample (environment: NodeJS.Dict<string> = {}) {
   })
   while (!example.output.stdout.includes('Ctrl-C')) await once(example.child.stdout, 'data')
   // Before the first test, because tap ends a file as soon as no test is pending.
-  const browser = await launch(t)
+  const browser = await sharedBrowser()
 
   /**
    * A test with a new browser profile, on the first page. Fails if the browser logs an error, or if the service returns

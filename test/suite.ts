@@ -10,13 +10,14 @@ let t: Test = tap
 export { t as default, type Test }
 
 /**
- * Runs files of tests in this process, one after the other, so that the application is loaded only once. Loading
- * it takes longer than the tests of most files. Each file in test/suites/ is such a process, and `npm test` runs them
- * all at once: each takes the next file that no other has taken. A file works the same by itself, by `npx tap`.
+ * Runs files of tests in this process, one after the other, so that the application or a browser is loaded only once.
+ * Loading it takes longer than the tests of most files. Each file in test/suites/ and test/browser/suites/ is such a
+ * process, and they run all at once: each takes the next file that no other has taken. A file works the same by itself,
+ * by `npx tap`.
  */
-export async function runSuite () {
+export async function runSuite (pattern = /\.test\.js$/) {
   const paths = readdirSync('dist/test', { recursive: true, encoding: 'utf8' })
-  for (const file of paths.filter(path => path.endsWith('.test.js')).sort()) {
+  for (const file of paths.filter(path => pattern.test(path)).sort().reverse()) {
     if (!take(file)) continue
     await tap.test(file, async test => {
       t = test

@@ -2,9 +2,9 @@
 // `npm run test:browser`.
 import type { AddressInfo } from 'node:net'
 
-import t from 'tap'
+import t from '../suite.ts'
 
-import { launch } from '../chromium.ts'
+import { openPage } from '../chromium.ts'
 import { build, person } from '../helper.ts'
 
 const app = await build(t)
@@ -12,7 +12,7 @@ const ada = await person(app)
 await app.listen({ port: 0 })
 const origin = `http://localhost:${(app.server.address() as AddressInfo).port}`
 
-const page = await (await launch(t)).newPage({ viewport: { width: 1280, height: 1024 } })
+const page = await openPage(t, { viewport: { width: 1280, height: 1024 } })
 const requested: string[] = []
 const complaints: string[] = []
 page.on('request', request => { requested.push(request.url()) })

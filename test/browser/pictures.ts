@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 
 import sharp from 'sharp'
-import t from 'tap'
+import t from '../suite.ts'
 
-import { launch } from '../chromium.ts'
+import { openPage } from '../chromium.ts'
 import { bearer, build, person } from '../helper.ts'
 
 t.test('A browser loads a picture once, with and without the attribute crossorigin', async t => {
@@ -21,7 +21,7 @@ t.test('A browser loads a picture once, with and without the attribute crossorig
     body: await sharp({ create: { width: 9, height: 9, channels: 3, background: 'teal' } }).png().toBuffer(),
   })
   const { picture } = await response.json() as { picture: { url: string } }
-  const page = await (await launch(t)).newPage()
+  const page = await openPage(t)
   const server = createServer(({ url }, response) => response.setHeader('content-type', 'text/html').end(
     `<img src="${picture.url}"${url === '/with' ? ' crossorigin' : ''}>`
   )).listen(0)

@@ -3,9 +3,9 @@
 import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 
-import t from 'tap'
+import t from '../suite.ts'
 
-import { launch } from '../chromium.ts'
+import { openPage } from '../chromium.ts'
 import { build, inject, insert } from '../helper.ts'
 import { serve } from '../provider.ts'
 
@@ -26,7 +26,7 @@ const { origin } = await serve(t, (request, response) => {
   const type = request.url!.endsWith('.js') ? 'text/javascript' : 'text/html; charset=utf-8'
   response.writeHead(content ? 200 : 404, { 'content-type': type }).end(content)
 })
-const page = await (await launch(t)).newPage()
+const page = await openPage(t)
 
 async function signIn (email: string, password: string) {
   await page.fill('[name=email]', email)

@@ -1,5 +1,5 @@
 // Addresses of the example app that people change, cut or keep for too long.
-import t from 'tap'
+import t from '../suite.ts'
 
 import { entry, notified, startExample } from '../example.ts'
 

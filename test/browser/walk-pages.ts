@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 
 import type { Response } from 'playwright-core'
-import t from 'tap'
+import t from '../suite.ts'
 
 import { entry, notified, PASSWORD, startExample } from '../example.ts'
 

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
 import sharp from 'sharp'
-import t from 'tap'
+import t from '../suite.ts'
 
 import { entry, fits, follow, h1, notified, PASSWORD, startExample } from '../example.ts'
 import { freePort } from '../process.ts'
