@@ -8,7 +8,7 @@ import t, { type Test } from '../../suite.ts'
 
 /** Creates connections, with a clock that stands still. */
 function start (t: Test) {
-  let now = 0
+  let now = 1
   const clock = mock.method(performance, 'now', () => now)
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => {
@@ -131,18 +131,19 @@ t.test('Of too many new connections after floods, the newest of the network with
 })
 
 t.test('Of networks that flooded, the one whose last flood is longest ago is read first', async t => {
-  const { open, flood, wait } = start(t)
+  const { connections, open, flood, wait } = start(t)
   const [b, c, a] = [await open('b'), await open('c'), await open('a')]
   for (const network of ['a', 'b', 'c']) {
     flood(await open(network))
     wait(10)
     await nextTurn()
   }
-  const order = orderOf({ b, c, a })
   t.strictSame(arePaused(a, b, c), [true, true, true])
+  const next = open('d')
+  const order = orderOf({ b, c, a, d: [...connections.keys()].at(-1)! })
   wait(70)
-  await nextTurn()
-  t.strictSame(order, ['a', 'b', 'c'])
+  await next
+  t.strictSame(order, ['d', 'a', 'b', 'c'])
 })
 
 t.test('After a flood, others are read in the next turn, unless Node has paused them', async t => {
