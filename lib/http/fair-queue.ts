@@ -25,6 +25,7 @@ interface Waiting {
   readonly places: number
   /** Milliseconds for which it will hold its places, if known. */
   readonly expected: number
+  readonly since: number
   /** Begins the work, which counts for this network. */
   begin (share: Share): void
   refuse (): void
@@ -77,7 +78,8 @@ export class FairQueue {
 
   /**
    * Runs work for several clients like `run`: one task, which begins as soon as any of their networks may begin it. If
-   * it is known how many milliseconds the work will take, networks with short work come first.
+   * it is known how many milliseconds the work will take, networks with short work come first, until the long work has
+   * waited for as much work of each network.
    */
   runShared<T> (clients: readonly Client[], work: () => Promise<T>, places = 1, expected = 0) {
     return new Promise<T>((resolve, reject) => {
@@ -87,6 +89,7 @@ export class FairQueue {
         shares: new Set(),
         places,
         expected,
+        since: performance.now(),
         begin: share => resolve(this.#perform(share, work, places)),
         refuse: () => reject(this.#options.createError()),
       }
@@ -153,7 +156,8 @@ export class FairQueue {
       if (!first) continue
       this.#fade(share, now)
       const isAllowed = running === 0 || running + first.places <= this.#half || this.#shares.size === 1
-      const used = share.used + first.places * first.expected
+      const waited = (now - first.since) * this.#options.concurrency / this.#shares.size
+      const used = share.used + first.places * Math.max(0, first.expected - waited)
       if (isAllowed && used < least) [next, least] = [share, used]
     }
     return next

@@ -54,9 +54,8 @@ export function createHttpServer (config: Config, connections: Connections, list
     const { socket } = request
     const connection = connections.count(socket)
     const { responses } = connection
-    // A client sends requests after the last response of its connection, such as the 431 below. Fifty such clients
-    // delayed others by 1.5 seconds.
-    if (socket.writableEnded) connections.closeFlood(socket)
+    // The client sends requests after the last response of its connection, such as the 431 below or a 408.
+    if (socket.writableEnded) socket.destroy()
     if (!socket.destroyed && request.rawHeaders.length > 2 * MAX_HEADERS) {
       sendClientError({ code: 'HPE_HEADER_OVERFLOW' }, socket)
       // Otherwise, the chunks of its body stay in a list until the connection has closed.
