@@ -46,7 +46,7 @@ export default fp(async app => {
   app.addHook('onRequest', (request, _reply, done) => {
     // Not later, because the body may wait for the check of the token, and some handlers never read it.
     if (request.headers['transfer-encoding'] !== undefined) {
-      closeTinyChunks(request.raw, () => app.connections.closeFlood(request.socket))
+      closeTinyChunks(request.raw, app.connections)
       joinBody(request, request.raw)
     }
     if (!takesBody(request) || !hasBody(request)) delete request.headers['content-type']

@@ -90,7 +90,7 @@ export class Connections extends Map<Socket, Connection> {
     return connection
   }
 
-  /** Counts a request, and returns its connection. In a long turn, further connections are read in the next one. */
+  /** Counts a request or a part of one. Returns its connection. In a long turn, others are read in the next one. */
   count (socket: Socket) {
     const connection = this.get(socket)!
     // It is the last one now, and the last to be read again.

@@ -59,7 +59,7 @@ export function createHttpServer (config: Config, connections: Connections, list
     if (!socket.destroyed && request.rawHeaders.length > 2 * MAX_HEADERS) {
       sendClientError({ code: 'HPE_HEADER_OVERFLOW' }, socket)
       // Otherwise, the chunks of its body stay in a list until the connection has closed.
-      closeTinyChunks(request, () => connections.closeFlood(socket))
+      closeTinyChunks(request, connections)
       return
     }
     responses.add(response)
