@@ -16,6 +16,7 @@ export { t as default, type Test }
  * by `npx tap`.
  */
 export async function runSuite (pattern = /\.test\.js$/) {
+  // In reverse, because test/browser/walk.ts takes longest, and its name is the last one.
   const paths = readdirSync('dist/test', { recursive: true, encoding: 'utf8' })
   for (const file of paths.filter(path => pattern.test(path)).sort().reverse()) {
     if (!take(file)) continue

@@ -32,7 +32,7 @@ const TURN_MS = 20
 
 /**
  * Networks that flooded are not read for this many times the time that the turn of a flood took, which is 2 to 20 ms.
- * So floods take a fifth of the time.
+ * So floods of these networks get a fifth of the time of the event loop.
  */
 const PAUSE = 4
 
@@ -161,8 +161,8 @@ export class Connections extends Map<Socket, Connection> {
     this.#bytes = 0
     this.#hasStopped = this.#hasFlood = false
     const sockets = [...this.#paused].filter(socket => !this.#mustPause(socket))
-    // Connections that were read before the turn stopped keep their place before all others in the list of the kernel.
-    // So they skip a turn. Otherwise, the same 37 of 400 were read in each turn.
+    // The kernel lists connections that were read in this turn before all others. So the service does not read these in
+    // the next turn. Otherwise, it read the same 37 of 400 connections in each turn, and never the others.
     const others = sockets.filter(socket => this.get(socket)!.turn !== turn)
     this.#readAgain(others)
     if (others.length < sockets.length) this.#begin()

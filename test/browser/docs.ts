@@ -2,10 +2,9 @@
 // `npm run test:browser`.
 import type { AddressInfo } from 'node:net'
 
-import t from '../suite.ts'
-
 import { openPage } from '../chromium.ts'
 import { build, person } from '../helper.ts'
+import t from '../suite.ts'
 
 const app = await build(t)
 const ada = await person(app)

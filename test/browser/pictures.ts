@@ -4,10 +4,10 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 
 import sharp from 'sharp'
-import t from '../suite.ts'
 
 import { openPage } from '../chromium.ts'
 import { bearer, build, person } from '../helper.ts'
+import t from '../suite.ts'
 
 t.test('A browser loads a picture once, with and without the attribute crossorigin', async t => {
   const app = await build(t)

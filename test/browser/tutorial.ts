@@ -3,11 +3,10 @@
 import { readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 
-import t from '../suite.ts'
-
 import { openPage } from '../chromium.ts'
 import { build, inject, insert } from '../helper.ts'
 import { serve } from '../provider.ts'
+import t from '../suite.ts'
 
 const app = await build(t)
 const club = await insert(app, 'clubs')

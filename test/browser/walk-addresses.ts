@@ -1,7 +1,6 @@
 // Addresses of the example app that people change, cut or keep for too long.
-import t from '../suite.ts'
-
 import { entry, notified, startExample } from '../example.ts'
+import t from '../suite.ts'
 
 const { origin, example, sql, walk, signIn, tokenOf, send } = await startExample()
 

@@ -2,9 +2,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 
 import type { Response } from 'playwright-core'
-import t from '../suite.ts'
 
 import { entry, notified, PASSWORD, startExample } from '../example.ts'
+import t from '../suite.ts'
 
 const { api, origin, sql, walk, signIn, tokenOf, send } = await startExample({ MAIL_TIME_ZONE: 'Europe/Berlin' })
 

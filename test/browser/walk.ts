@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
 import sharp from 'sharp'
-import t from '../suite.ts'
 
 import { entry, fits, follow, h1, notified, PASSWORD, startExample } from '../example.ts'
 import { freePort } from '../process.ts'
+import t from '../suite.ts'
 import { CLIENT, newAccount, startProvider } from '../provider.ts'
 
 const SCREENSHOTS = process.env.SCREENSHOTS ? 'examples/spa/screenshots' : null
