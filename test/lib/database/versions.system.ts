@@ -9,11 +9,11 @@ import { promisify } from 'node:util'
 import sharp from 'sharp'
 import t, { type Test } from 'tap'
 
-import { emptyDatabase } from './helper.ts'
-import { ACCOUNT, PASSWORD } from './fixtures.ts'
-import { run, type Service, startService, stop } from './process.ts'
-import { RUN_DIR } from './run.ts'
-import { startMailServer } from './smtp.ts'
+import { emptyDatabase } from '../../helper.ts'
+import { ACCOUNT, PASSWORD } from '../../fixtures.ts'
+import { run, type Service, startService, stop } from '../../process.ts'
+import { RUN_DIR } from '../../run.ts'
+import { startMailServer } from '../../smtp.ts'
 
 /** The commit of the last release. After a release, put its commit here. */
 const RELEASED = 'a8f6fe7992fdada28e8e27e564b6445601e623ab'
