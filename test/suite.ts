@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import tap, { type Test } from 'tap'
@@ -16,9 +16,10 @@ export { t as default, type Test }
  * by `npx tap`.
  */
 export async function runSuite (pattern = /\.test\.js$/) {
-  // In reverse, because test/browser/walk.ts takes longest, and its name is the last one.
-  const paths = readdirSync('dist/test', { recursive: true, encoding: 'utf8' })
-  for (const file of paths.filter(path => pattern.test(path)).sort().reverse()) {
+  const files = readdirSync('dist/test', { recursive: true, encoding: 'utf8' }).filter(path => pattern.test(path))
+  const sizeOf = (file: string) => statSync(`dist/test/${file}`).size
+  // The longest files come first, because most of them take longest. So all suites end at about the same time.
+  for (const file of files.sort((one, other) => sizeOf(other) - sizeOf(one))) {
     if (!take(file)) continue
     await tap.test(file, async test => {
       t = test
