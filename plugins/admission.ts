@@ -128,8 +128,13 @@ export default fp(async app => {
         return await operation
       } catch (error) {
         if (error instanceof HttpError && error.statusCode === 503) await sleep(REFUSAL_DELAY_MS)
-        // A client may take longer to read its response.
-        if (!(error instanceof TimeoutError && reply.raw.headersSent)) throw error
+        if (error instanceof TimeoutError) {
+          // A client may take longer to read its response.
+          if (reply.raw.headersSent) return
+          // What still waits never begins, even if the response of the error waits for the rest of the body.
+          request.isWanted = () => false
+        }
+        throw error
       } finally {
         pending.delete(operation)
       }

@@ -57,7 +57,7 @@ export function createHttpServer (config: Config, connections: Connections, list
     // The client sends requests after the last response of its connection, such as the 431 below or a 408.
     if (socket.writableEnded) socket.destroy()
     if (!socket.destroyed && request.rawHeaders.length > 2 * MAX_HEADERS) {
-      sendClientError({ code: 'HPE_HEADER_OVERFLOW' }, socket)
+      sendClientError({ code: 'HPE_HEADER_OVERFLOW', rawPacket: `${request.method} ` }, socket)
       // Otherwise, the chunks of its body stay in a list until the connection has closed.
       closeTinyChunks(request, connections)
       return

@@ -2,10 +2,11 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { EventEmitter, once } from 'node:events'
 import { request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import argon2 from 'argon2'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import postgres from 'postgres'
 
 import type { Sql } from '#lib/database/client.js'
@@ -289,6 +290,43 @@ t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
   for (const { statusCode, body, seconds } of late) {
     t.strictSame([statusCode, body], [500, { message: 'It took too long' }])
     t.ok(seconds < longer!.seconds, 'before two statements are done')
+  }
+})
+
+t.test('After a timeout, no second response is sent, even if the client still sends a body', async t => {
+  const { app } = await make(t, { DATABASE_URL, DATABASE_TIMEOUT: '1' })
+  const end = new EventEmitter()
+  const late = (sql: Sql) => ({ fields: sql`SELECT 'late' AS late` })
+  const handlers: Record<string, (reply: FastifyReply) => unknown> = {
+    '/cached': reply => reply.sendCached(late),
+    '/stream': reply => reply.send(Readable.from(['late'])),
+    '/redirect': reply => reply.redirect('/late'),
+  }
+  app.register(async app => {
+    for (const [path, handler] of Object.entries(handlers)) {
+      app.get(path, { config: { failure: 'It took too long', cache: 'public' } }, async (_request, reply) => {
+        await once(end, 'end')
+        await handler(reply)
+      })
+    }
+  })
+  await app.listen({ host: '127.0.0.1', port: 0 })
+  const { port } = app.server.address() as AddressInfo
+  for (const path of Object.keys(handlers)) {
+    let received = ''
+    const socket = connect(port, '127.0.0.1').on('data', data => { received += data })
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n`)
+    while (!received.includes('It took too long')) await sleep(10)
+    const { misses } = app.cache.counts
+    end.emit('end')
+    // Time for what must not happen.
+    await sleep(100)
+    t.equal(app.cache.counts.misses, misses)
+    socket.write('xGET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+    await once(socket, 'close')
+    t.strictSame(received.match(/HTTP\/1.1 ...|\{.*?\}|late/g), [
+      'HTTP/1.1 500', '{"message":"It took too long"}', 'HTTP/1.1 200', '{"message":"Alive"}',
+    ], path)
   }
 })
 

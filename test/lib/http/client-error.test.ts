@@ -202,6 +202,7 @@ t.test('A request may have 100 headers, and one that names a host, a token or a 
     const response = await send(`${get}${headers}\r\n`)
     t.match(response.statusLine, ` ${status} `, headers)
     t.strictSame(JSON.parse(response.body), { message }, headers)
+    t.equal((await send(`${get}${headers}\r\n`.replace('GET', 'HEAD'))).body, '', `HEAD, ${headers}`)
   }
 })
 
