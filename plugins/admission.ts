@@ -9,7 +9,7 @@ import { HttpError } from '../lib/http/errors.ts'
 import { tooManyUploads } from '../lib/pictures/refusals.ts'
 import { TimeoutError, withTimeout } from '../lib/config/timeout.ts'
 
-/** Error message if the queue of operations is full. */
+/** Error message of requests that are refused during an overload. */
 export const OVERLOADED = 'The service is overloaded, please try again in a few seconds'
 
 /** Returns the error of a request that the service refuses during an overload. */
@@ -112,7 +112,7 @@ export default fp(async app => {
     const admitsItself = cache !== undefined || admission === 'reads' || waitSeconds > 0
     const queue = extraSeconds > 0 ? outside : operations
     const connections = transaction === 'large' ? Math.ceil(DATABASE_POOL_SIZE / 2) : 1
-    const places = transaction && queue === operations ? PER_CONNECTION * connections : 1
+    const places = transaction ? PER_CONNECTION * connections : 1
     const seconds = DATABASE_TIMEOUT + extraSeconds + waitSeconds
     const { handler } = route
     route.handler = async function (request, reply) {

@@ -5,15 +5,15 @@ import tap, { type Test } from 'tap'
 
 import { currentRun, RUN_DIR } from './run.ts'
 
-/** The test that the file being loaded adds its own to: the root, or in a suite a test of its own. */
+/** The test that receives the tests of the loaded file: the root, or in a suite a test of its own. */
 let t: Test = tap
 export { t as default, type Test }
 
 /**
- * Runs files of tests in this process, one after the other, so that the application or a browser is loaded only once.
- * Loading it takes longer than the tests of most files. Each file in test/suites/ and test/browser/suites/ is such a
- * process, and they run all at once: each takes the next file that no other has taken. A file works the same by itself,
- * by `npx tap`.
+ * Runs files of tests in this process, one after the other, so that a process loads the application or a browser only
+ * once. Loading it takes longer than the tests of most files. Each file in test/suites/ and test/browser/suites/ is
+ * such a process, and they run all at once: each takes the next file that no other has taken. A file works the same by
+ * itself, by `npx tap`.
  */
 export async function runSuite (pattern = /\.test\.js$/) {
   const files = readdirSync('dist/test', { recursive: true, encoding: 'utf8' }).filter(path => pattern.test(path))

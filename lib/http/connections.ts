@@ -13,9 +13,9 @@ export interface Connection {
   readonly responses: Set<ServerResponse>
   /** Value of `socket.bytesRead` when the connection was last without a request. */
   bytesRead: number
-  /** Value of `socket.bytesRead` at its latest request. */
+  /** Value of `socket.bytesRead` when it was counted last. */
   counted: number
-  /** The turn of the event loop in which its latest request began. */
+  /** The turn of the event loop in which it was counted last. */
   turn: number
   /** Whether the service closed it because it flooded. */
   hasFlooded: boolean
@@ -29,8 +29,8 @@ const TURN_BYTES = 2 ** 21
 
 /**
  * Time of requests in a turn of the event loop after which other connections are read in the next one. With 20 ms, half
- * of the requests of others took 170 ms instead of 75, alongside 134 networks that pipeline long headers. However,
- * 1,000 busy connections would get a fifth more responses, and 400 as many.
+ * of the requests of others took 170 ms instead of 75, alongside 134 networks that pipeline long headers. With
+ * 5 ms, 400 busy connections get as many responses as with 20, and 1,000 get a sixth fewer.
  */
 const TURN_MS = 5
 
@@ -55,12 +55,12 @@ const HELD = 128
  *
  * Keeps turns of the event loop short. In a turn, Node would read up to 2 MB of each connection, begin all requests in
  * them, and accept a single new connection. Alongside 400 clients that send 114 KB for each request, a turn took
- * 200 ms, half of the requests of others took more than a second, and new clients waited for 30.
+ * 200 ms, half of the requests of others took more than a second, and new clients waited for 30 seconds.
  */
 export class Connections extends Map<Socket, Connection> {
   /** Connections that are not read. */
   readonly #paused = new Set<Socket>()
-  /** Connections without a request of networks that had flooded before, the newest last. */
+  /** Connections without a request that came during a pause, of networks that flooded, the newest last. */
   readonly #held = new Map<Socket, Connection>()
   /** Networks that flooded, with the times of their last floods. */
   readonly #flooded = new Map<string, number>()
@@ -76,7 +76,7 @@ export class Connections extends Map<Socket, Connection> {
   #hasFlood = false
 
   /** Adds a new connection until it closes. */
-  add (socket: Socket, network: string, isShared = false) {
+  add (socket: Socket, network: string, isShared: boolean) {
     const connection: Connection = {
       network, isShared, responses: new Set(), bytesRead: 0, counted: 0, turn: -1, hasFlooded: false,
     }
@@ -114,7 +114,7 @@ export class Connections extends Map<Socket, Connection> {
   }
 
   /**
-   * Closes a connection that floods, and ends the turn. In a turn, Node parses 64 KB of each connection: up to 590
+   * Closes a connection that floods, and ends the turn. Node parses 64 KB of a connection at once: up to 590
    * pipelined requests, or 11,000 chunks. Only then does it answer, and measure memory: 400 floods in a turn took 2.6
    * seconds and 250 MB of heap. The other connections are read in the next turn, and those of networks that flooded
    * after a pause.

@@ -111,7 +111,7 @@ export class FairQueue {
       waiting.shares.add(share)
       share.waiting.push(waiting)
     }
-    this.beginNext()
+    this.#beginNext()
     return true
   }
 
@@ -124,11 +124,11 @@ export class FairQueue {
     for (const { network, at, running, waiting } of this.#shares.values()) {
       if (running === 0 && waiting.length === 0 && performance.now() - at >= FADE_MS) this.#shares.delete(network)
     }
-    this.beginNext()
+    this.#beginNext()
   }
 
   /** Begins waiting work while places are free. */
-  beginNext () {
+  #beginNext () {
     const { concurrency } = this.#options
     const now = performance.now()
     for (let share; this.#running < concurrency && (share = this.#next(now));) {
@@ -194,7 +194,7 @@ export class FairQueue {
       return await work()
     } finally {
       this.#hold(share, -places)
-      this.beginNext()
+      this.#beginNext()
     }
   }
 

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 
 import type { Connections } from './connections.ts'
 
-/** Number and mean length of chunks from which a body closes its connection. */
+/** A body closes its connection after more chunks than this, if their mean length is below this. */
 const TINY = { count: 1000, bytes: 16 }
 
 /** Number of chunks after which the time of the turn is looked at. */

@@ -32,7 +32,7 @@ const CLOSED = 0.5
 /** A network with less weight loses no connection, because that would free nothing. */
 const LEAST = 2 ** 20
 
-/** The memory of the control group of the process; otherwise twice the largest heap, as Node.js divides memory. */
+/** The smallest of the control group, the machine, and twice the largest heap, as Node.js divides memory. */
 export function memoryLimit (constrained = process.constrainedMemory()) {
   return Math.min(constrained > 0 ? constrained : Infinity, totalmem(), 2 * getHeapStatistics().heap_size_limit)
 }
@@ -55,11 +55,11 @@ export function createMeter ({ heap, resident }: Memory['most']) {
 }
 
 /**
- * Keeps a flood from ending the process: of 150 clients that send posts of 1 MB to a process of 256 MB, it closes 123
- * connections in eight seconds, and others are served. Closes connections if the process uses too much memory: of the
- * network that holds most, heaviest first. The use of the process decides when connections close. Their sockets decide
- * which: bytes that have arrived since the request began, bytes that the kernel has not accepted, and requests without
- * a response.
+ * Keeps a flood from ending the process: of 150 clients that send posts of 1 MB to a process of 256 MB that refuses
+ * none of them, it closes 123 connections in eight seconds, and others are served. Closes connections if the process
+ * uses too much memory: of the network that holds most, heaviest first. The use of the process decides when connections
+ * close. Their sockets decide which: bytes that have arrived since the request began, bytes that the kernel has not
+ * accepted, and requests without a response.
  */
 export class Memory {
   closed = 0
@@ -74,7 +74,7 @@ export class Memory {
   #accepted: number
 
   constructor (limit: number, connections: Connections) {
-    const heap = SHARES.heap * Math.min(limit / 2, getHeapStatistics().heap_size_limit)
+    const heap = SHARES.heap * limit / 2
     this.most = { heap, resident: SHARES.resident * limit }
     this.#limit = limit
     this.#connections = connections
