@@ -120,15 +120,15 @@ export default fp(async app => {
       const work = admitsItself ? run() : queue.run(request, run, places)
       const operation = withTimeout(work, seconds)
       pending.add(operation)
-      work.catch(err => {
-        // A refusal after the timeout is not an error.
-        if (!pending.has(operation) && !(err instanceof HttpError)) request.log.error({ err }, FAILED_LATE)
-      })
       try {
         return await operation
       } catch (error) {
         if (error instanceof HttpError && error.statusCode === 503) await sleep(REFUSAL_DELAY_MS)
         if (error instanceof TimeoutError) {
+          // A refusal after the timeout is not an error.
+          work.catch(err => {
+            if (err !== error && !(err instanceof HttpError)) request.log.error({ err }, FAILED_LATE)
+          })
           // A client may take longer to read its response.
           if (reply.raw.headersSent) return
           // What still waits never begins, even if the response of the error waits for the rest of the body.

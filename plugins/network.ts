@@ -6,11 +6,8 @@ import { clientNetwork } from '../lib/http/client-network.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /**
-     * The network of the client, see `clientNetwork`. Read it before you wait, because Node may not know the IP address
-     * of a closed connection.
-     */
-    readonly network: string
+    /** The network of the client, see `clientNetwork`. */
+    network: string
     /** Tells whether the client waits for the response: its connection is open, and the response has not ended. */
     isWanted: () => boolean
   }
@@ -20,19 +17,17 @@ declare module 'fastify' {
  * Gives each request the fields of a `Client` (lib/http/fair-queue.ts), and tells its connection the network.
  */
 export default fp(async app => {
-  app.decorateRequest('network', {
-    getter () {
-      const value = clientNetwork(this.ip)
-      // Kept, because it takes 2 to 8 µs, and connections are compared by it during an overload.
-      Object.defineProperty(this, 'network', { value })
-      return value
-    },
-  })
+  app.decorateRequest('network', '')
   app.decorateRequest('isWanted')
   app.addHook('onRequest', (request, { raw }, done) => {
     const connection = app.connections.get(request.socket)
-    // A request of `inject` has no connection.
-    if (connection) connection.network = request.network
+    if (connection && !connection.isShared) {
+      request.network = connection.network
+    } else {
+      // It takes 2 to 8 µs. A request of `inject` has no connection.
+      request.network = clientNetwork(request.ip)
+      if (connection) connection.network = request.network
+    }
     request.isWanted = () => !raw.writableEnded && !request.socket.destroyed
     done()
   })

@@ -57,14 +57,13 @@ export class TimeoutError extends Error {
 }
 
 /** Settles like `work`, or rejects with a TimeoutError. The work itself is not cancelled. */
-export async function withTimeout<T> (work: Promise<T>, seconds: number) {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new TimeoutError(seconds)), seconds * 1000)
+export function withTimeout<T> (work: Promise<T>, seconds: number) {
+  return new Promise<T>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new TimeoutError(seconds)), seconds * 1000)
+    const settle = <Value>(end: (value: Value) => void) => (value: Value) => {
+      clearTimeout(timer)
+      end(value)
+    }
+    work.then(settle(resolve), settle(reject))
   })
-  try {
-    return await Promise.race([work, timeout])
-  } finally {
-    clearTimeout(timer)
-  }
 }
