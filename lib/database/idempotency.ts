@@ -66,11 +66,12 @@ export async function createOnce<Row extends { id: string }> (
 ): Promise<Row[]> {
   if (!attempt) return create()
   const { userId, key, request } = attempt
-  // Also deletes some old keys. A user who was deleted gets no key, but the error of the operation.
+  // Also deletes some other old keys. A user who was deleted gets no key, but the error of the operation.
   const { count } = await transaction`
     WITH past AS (
       DELETE FROM idempotency_keys WHERE (user_id, key) IN (
-        SELECT user_id, key FROM idempotency_keys WHERE created_at < now() - interval '1 day'
+        SELECT user_id, key FROM idempotency_keys
+        WHERE created_at < now() - interval '1 day' AND (user_id, key) <> (${userId}, ${key}::bytea)
         ORDER BY created_at LIMIT 10 FOR UPDATE SKIP LOCKED
       )
     )

@@ -146,6 +146,16 @@ t.test('A key has 1 to 255 characters', async t => {
   t.equal((await send('x'.repeat(255), '/agenda', AGENDA_EVENT)).statusCode, 201)
 })
 
+t.test('A key that is older than a day still creates once', async t => {
+  const other = await person(app)
+  const create = () => send('overnight', '/blogs/submit', DRAFT, other)
+  await create()
+  await sql`UPDATE idempotency_keys SET created_at = now() - interval '9 days' WHERE user_id = ${other.id}`
+  const statuses = (await Promise.all([create(), create()])).map(({ statusCode }) => statusCode)
+  t.strictSame(statuses, [201, 201])
+  t.equal((await sql`SELECT FROM blogs WHERE author_id = ${other.id}`).length, 1)
+})
+
 t.test('Keys are deleted after a day, and with their user', async t => {
   const other = await person(app)
   await send('mine', '/blogs/submit', DRAFT, other)
