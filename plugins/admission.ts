@@ -70,8 +70,8 @@ const CHECK_INTERVAL_MS = 100
  *   begins before the body has arrived.
  * - An operation counts as running until its handler has ended, even after a timeout, because its statements may still
  *   wait in the driver. An `onRoute` hook wraps the handler, because a `preHandler` cannot see its end.
- * - A handler runs a second time after a deadlock or a serialization failure. Statements that it committed before are
- *   not undone, so statements that belong together are one statement or one transaction.
+ * - A handler runs a second time after a deadlock or a serialization failure, if its client still waits. Statements
+ *   that it committed before are not undone, so statements that belong together are one statement or one transaction.
  *
  * A stop waits until every operation has responded.
  */
@@ -116,7 +116,7 @@ export default fp(async app => {
     const seconds = DATABASE_TIMEOUT + extraSeconds + waitSeconds
     const { handler } = route
     route.handler = async function (request, reply) {
-      const run = () => retryConflict(async () => handler.call(this, request, reply))
+      const run = () => retryConflict(async () => handler.call(this, request, reply), () => request.isWanted())
       const work = admitsItself ? run() : queue.run(request, run, places)
       const operation = withTimeout(work, seconds)
       pending.add(operation)

@@ -18,14 +18,15 @@ export const isRefusal = ({ code }: { code?: unknown }) => REFUSALS.test(String(
 
 /**
  * Runs the handler of an operation or a transaction, and runs it again if PostgreSQL rolled it back because of a
- * conflict.
+ * conflict, unless nobody waits for it any more.
  */
-export async function retryConflict<T> (work: () => PromiseLike<T>): Promise<T> {
+export async function retryConflict<T> (work: () => PromiseLike<T>, isWanted = () => true): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (!CONFLICTS.includes((error as NodeJS.ErrnoException).code!)) throw error
     await sleep(PAUSE_MS)
+    if (!isWanted()) throw error
     return work()
   }
 }

@@ -251,6 +251,11 @@ t.test('A transaction that ends in a deadlock or a serialization failure is trie
     }), { code })
     t.equal(runs, times, code)
   }
+  let runs = 0
+  await t.rejects(retryConflict(async () => {
+    throw Object.assign(new Error(`run ${++runs}`), { code: '40P01' })
+  }, () => false), { message: 'run 1' }, 'nobody waits for a second run')
+  t.equal(runs, 1)
 })
 
 t.test('200 transactions whose connections are reset are rolled back', async t => {
