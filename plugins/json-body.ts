@@ -76,8 +76,10 @@ export default fp(async app => {
   })
 
   app.addHook<string | Readable>('onSend', (request, reply, payload, done) => {
-    // `complete` is undefined for `inject`. A request without a body is complete after its headers.
-    if (request.raw.complete !== false || !hasBody(request) || request.raw.destroyed || typeof payload !== 'string') {
+    // `complete` is undefined for `inject`. A request without a body is complete after its headers. Node sends the
+    // headers of a response to HEAD only at its end.
+    const { raw: { complete, destroyed }, method } = request
+    if (complete !== false || destroyed || method === 'HEAD' || !hasBody(request) || typeof payload !== 'string') {
       return done()
     }
     reply.header('content-length', Buffer.byteLength(payload))

@@ -187,6 +187,12 @@ t.test('A malformed HEAD gets a response without a body', async t => {
   t.equal(response.body, '')
 })
 
+t.test('HEAD to an unknown path gets a 404 before its body has arrived', async t => {
+  const response = await send('HEAD /unknown HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 5\r\n\r\n')
+  t.match(response.statusLine, ' 404 ')
+  t.equal(response.body, '')
+})
+
 t.test('A request may have 100 headers, and one that names a host, a token or a type', async t => {
   const get = 'GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n'
   const cases: [headers: string, status: number, message: string][] = [
