@@ -330,6 +330,21 @@ t.test('After a timeout, no second response is sent, even if the client still se
   }
 })
 
+t.test('A response that began before the timeout is completed', async t => {
+  const { app } = await make(t, { DATABASE_URL, DATABASE_TIMEOUT: '1' })
+  async function * body () {
+    yield 'begin, '
+    await sleep(1500)
+    yield 'end'
+  }
+  app.register(async app => {
+    app.get('/long', { config: { failure: 'It took too long' } }, async (_request, reply) => {
+      await reply.send(Readable.from(body()))
+    })
+  })
+  t.equal((await app.inject('/long')).body, 'begin, end')
+})
+
 t.test('An error after a timeout is logged, also at warn', async t => {
   const lines: { msg: string, err?: { message: string } }[] = []
   const logger = createLogger('warn', { write (line) { lines.push(JSON.parse(line)) } })
