@@ -129,12 +129,13 @@ export default fp(async app => {
           work.catch(err => {
             if (err !== error && !(err instanceof HttpError)) request.log.error({ err }, FAILED_LATE)
           })
-          // A client may take longer to read its response.
-          if (reply.raw.headersSent) return
+        }
+        // A client may take longer to read a response that has begun.
+        if (!(error instanceof TimeoutError && reply.raw.headersSent)) {
           // What still waits never begins, even if the response of the error waits for the rest of the body.
           request.isWanted = () => false
+          throw error
         }
-        throw error
       } finally {
         pending.delete(operation)
       }
