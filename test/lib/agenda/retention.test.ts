@@ -150,9 +150,13 @@ t.test('A retention and an erasure at the same time do not deadlock', async t =>
   }
   let release!: () => void
   const released = new Promise<void>(resolve => { release = resolve })
-  const holder = app.sql.begin(async sql => {
-    await sql`SELECT FROM event_registrations WHERE id = ${id(2)} FOR UPDATE`
-    await released
+  let holder!: Promise<unknown>
+  await new Promise<void>(resolve => {
+    holder = app.sql.begin(async sql => {
+      await sql`SELECT FROM event_registrations WHERE id = ${id(2)} FOR UPDATE`
+      resolve()
+      await released
+    })
   })
   const both = Promise.all([removePastRegistrations(app.sql, '2y', () => {}), eraseUser(app.sql, ada.email, {})])
   await untilBlocked(app.sql, 2)
