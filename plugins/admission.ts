@@ -132,7 +132,7 @@ export default fp(async app => {
         }
         // A client may take longer to read a response that has begun.
         if (!(error instanceof TimeoutError && reply.raw.headersSent)) {
-          // What still waits never begins, even if the response of the error waits for the rest of the body.
+          // An operation that still waits in a queue never begins, even while its error waits for the rest of the body.
           request.isWanted = () => false
           throw error
         }

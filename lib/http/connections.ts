@@ -36,8 +36,8 @@ const TURN_MS = 5
 
 /**
  * Networks that flooded are not read for this many times the time that the turn of a flood took, which is 2 to 20 ms.
- * So floods of these networks get a fifth of the time of the event loop. Without these pauses, new clients of other
- * networks waited for five seconds alongside 400 networks that flood, instead of 0.01 to 0.6.
+ * Their floods use at most a fifth of the time of the event loop. Alongside 400 networks that flooded, a new client of
+ * another network waited for 0.01 to 0.6 seconds with these pauses, and for five seconds without them.
  */
 const PAUSE = 4
 
