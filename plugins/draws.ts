@@ -5,12 +5,12 @@ import { tellDraw } from '../lib/email/seats.ts'
 
 /** Draws seats while the service runs. */
 export default fp(async app => {
-  const { sql, database: { shortSql }, outbox, log, describeOnly } = app
+  const { sql, outbox, log, describeOnly } = app
   if (describeOnly) return
   const stopping = new AbortController()
   let running: Promise<void> | undefined
   app.addHook('onReady', async () => {
-    running = runDraws({ sql, shortSql, log, tell: tellDraw(outbox) }, stopping.signal)
+    running = runDraws({ sql, log, tell: tellDraw(outbox) }, stopping.signal)
   })
   app.addHook('preClose', async () => stopping.abort())
   // The database closes later, because this plugin depends on it.

@@ -26,11 +26,11 @@ const EmailLinksRequired = Named('EmailLinksRequired', Message(EMAIL_REQUIRED, F
 
 /** Sends the emails in the outbox while the service runs. */
 export default fp(async app => {
-  const { sql, database: { shortSql }, config, log, describeOnly } = app
+  const { sql, config, log, describeOnly } = app
   const transport = isEmailConfigured(config) && await createTransport(config, log)
   const sender = transport
     // The links in emails contain tokens that are derived from the secret.
-    ? new Sender({ sql, shortSql, config: { ...config, JWT_SECRET: await jwtSecretOf(config) }, log, transport })
+    ? new Sender({ sql, config: { ...config, JWT_SECRET: await jwtSecretOf(config) }, log, transport })
     : undefined
 
   const outbox = createOutbox(sql, sender, config)

@@ -108,15 +108,13 @@ const INTERVAL_MS = 5000
 
 interface Options {
   sql: Sql
-  /** A separate connection for short statements. */
-  shortSql: Sql
   log: Pick<FastifyBaseLogger, 'info' | 'error'>
   tell: TellDraw
 }
 
 /** Draws the seats of all events whose draw is due. A failure of one draw delays no other. */
-export async function drawDue ({ sql, shortSql, log, tell }: Options) {
-  const due = await shortSql<{ id: string }[]>`
+export async function drawDue ({ sql, log, tell }: Options) {
+  const due = await sql<{ id: string }[]>`
     SELECT event_id AS id FROM event_details
     WHERE draw_at <= statement_timestamp() AND draw_at IS NOT NULL AND drawn_at IS NULL ORDER BY draw_at
   `

@@ -19,7 +19,10 @@ export type AnySql = Sql | postgres.TransactionSql
 export interface Database {
   url: string
   sql: Sql
-  /** A pool of one connection for short statements, which must not wait for long statements. */
+  /**
+   * A pool of one connection for the snapshot, which must not wait for long statements or locks. All cached responses
+   * and all checks of tokens wait for it.
+   */
   shortSql: Sql
   /**
    * A pool of one connection for the check of /readyz. On `sql`, slow statements would make the process look down. On

@@ -53,8 +53,6 @@ type Attempt = Omit<Delivery, 'status'> & Pick<Outcome, 'status' | 'announced' |
 
 interface Options {
   sql: Sql
-  /** A separate connection for short statements. */
-  shortSql: Sql
   config: Config
   log: Pick<FastifyBaseLogger, 'info' | 'warn' | 'error'>
   transport: Transport
@@ -72,7 +70,6 @@ export class Sender {
   sent = 0
   refused = 0
   readonly #sql: Sql
-  readonly #shortSql: Sql
   readonly #config: Config
   readonly #log: Options['log']
   readonly #transport: Transport
@@ -92,9 +89,8 @@ export class Sender {
   /** When to check the server again, in milliseconds of `performance.now()`. Set while the server is down. */
   #checkAt: number | undefined
 
-  constructor ({ sql, shortSql, config, log, transport }: Options, times = TIMES_MS) {
+  constructor ({ sql, config, log, transport }: Options, times = TIMES_MS) {
     this.#sql = sql
-    this.#shortSql = shortSql
     this.#config = config
     this.#log = log
     this.#transport = transport
@@ -144,7 +140,7 @@ export class Sender {
     this.#release()
     const share = this.#config.MAIL_RATE * this.#times.tick / 60_000
     this.#allowance = Math.min(this.#allowance, Math.max(share, 1)) + share
-    const { account, bulk, batch, reminder } = await findWork(this.#shortSql, REMINDER_HOURS)
+    const { account, bulk, batch, reminder } = await findWork(this.#sql, REMINDER_HOURS)
     // Batches are written every other tick. Otherwise, a new password would wait until the reminders of all events are
     // written, at 20 events per second.
     this.#hasWritten = !this.#hasWritten && (reminder || batch)

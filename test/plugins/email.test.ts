@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Type } from '@sinclair/typebox'
 
-import { createDatabase, inject, make, person } from '../helper.ts'
+import { createDatabase, inject, make, person, untilBlocked } from '../helper.ts'
 import { startMailServer } from '../smtp.ts'
 import t, { type Test } from '../suite.ts'
 
@@ -101,4 +101,22 @@ t.test('An email that cannot be written to its folder stays pending', async t =>
   await ada.inject('POST', '/emails')
   await sleep(1500)
   t.match(await app.outbox.count(), { pending: { count: 1 } })
+})
+
+t.test('A lock on emails or on draws, such as that of a migration, delays no list and no token', async t => {
+  const server = await startMailServer(t)
+  const { app } = await make(t, { SMTP_URL: server.url, MAIL_FROM: 'community@example.org' })
+  await app.ready()
+  const ada = await person(app)
+  const { monitor } = app.database
+  await app.sql.begin(async sql => {
+    await sql`LOCK TABLE emails, event_details`
+    // Emails are looked for every second, draws every five.
+    await untilBlocked(monitor, 2)
+    for (const path of ['/events', '/events/registered']) {
+      const start = performance.now()
+      t.equal((await ada.inject('GET', path)).statusCode, 200)
+      t.ok(performance.now() - start < 1000, path)
+    }
+  })
 })

@@ -41,8 +41,8 @@ const app = await build(t, {
   ...variables, ...email, FRONTEND_URL: 'https://app.example.org,https://other.example.org', SIGN_IN_ATTEMPTS: '3',
 }, logger())
 starts.restore()
-const { database: { shortSql }, config, log } = app
-const sender = new Sender({ sql: app.sql, shortSql, config, log, transport: new SmtpTransport(config) }, {
+const { config, log } = app
+const sender = new Sender({ sql: app.sql, config, log, transport: new SmtpTransport(config) }, {
   tick: TICK, pause: { first: TICK, longest: TICK }, stop: 1000,
 })
 sender.start()

@@ -11,7 +11,7 @@ import t, { type Test } from '../suite.ts'
 /** The log of the service. */
 let log = ''
 const app = await build(t, { ...MAIL, DATABASE_TIMEOUT: '60' }, createLogger('info', { write (line) { log += line } }))
-const { sql, database: { shortSql }, outbox } = app
+const { sql, outbox } = app
 
 const HOUR = 3_600_000
 const at = (hours: number) => new Date(Math.ceil(Date.now() / HOUR + hours) * HOUR).toISOString()
@@ -53,7 +53,7 @@ const tell = tellDraw(outbox)
 /** Lets the draw be due, and draws. */
 async function draw (id: string) {
   await sql`UPDATE event_details SET draw_at = now() - interval '1 second' WHERE event_id = ${id}`
-  await drawDue({ sql, shortSql, log: app.log, tell })
+  await drawDue({ sql, log: app.log, tell })
 }
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
@@ -236,8 +236,8 @@ t.test('A draw happens once, whoever is fastest, and is logged and told once', a
   await sql`UPDATE event_details SET draw_at = now() WHERE event_id = ${id}`
   const start = log.length
   await Promise.all(Array.from({ length: 6 }, (_, n) => {
-    const { sql, database: { shortSql } } = n % 2 ? other : app
-    return drawDue({ sql, shortSql, log: app.log, tell })
+    const { sql } = n % 2 ? other : app
+    return drawDue({ sql, log: app.log, tell })
   }))
   const { order } = await drawOf(id)
   t.equal(order.length, 12)
@@ -273,23 +273,23 @@ t.test('A draw that fails is tried again, and delays no other', async t => {
     if (id === ids[1]) throw new Error('No emails today')
     await tell(transaction, id, users)
   }
-  await t.rejects(drawDue({ sql, shortSql, log: app.log, tell: failing }), new Error('No emails today'))
+  await t.rejects(drawDue({ sql, log: app.log, tell: failing }), new Error('No emails today'))
   t.match([await drawOf(ids[0]!), await drawOf(ids[1]!)], [{ drawnAt: String }, { drawnAt: null, order: null }])
-  await drawDue({ sql, shortSql, log: app.log, tell })
+  await drawDue({ sql, log: app.log, tell })
   t.match(await drawOf(ids[1]!), { drawnAt: String })
 })
 
 t.test('Failures one after the other are logged once', async t => {
   const stop = new AbortController()
   const outcomes = [false, false, true, false, true]
-  const shortSql: any = async () => {
+  const failing: any = async () => {
     const isUp = outcomes.shift()
     if (outcomes.length === 0) stop.abort()
     if (!isUp) throw new Error('away')
     return []
   }
   const start = log.length
-  await runDraws({ sql, shortSql, log: app.log, tell }, stop.signal, 1)
+  await runDraws({ sql: failing, log: app.log, tell }, stop.signal, 1)
   t.equal(log.slice(start).split('"away"').length - 1, 2)
 })
 

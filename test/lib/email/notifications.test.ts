@@ -83,7 +83,6 @@ async function deliverDue (t: Test, variables: NodeJS.Dict<string> = {}) {
   })
   const sender = new Sender({
     sql,
-    shortSql: app.database.shortSql,
     config,
     log: { info () {}, warn () {}, error (error: unknown) { t.fail('a tick fails', { error }) } },
     transport: new SmtpTransport(config),
@@ -336,7 +335,7 @@ t.test('Emails tell who takes part in a draw, a new time, and the result once', 
   const dan = await member()
   await dan.inject('POST', `/events/${event}/register`)
   await sql`UPDATE event_details SET draw_at = now() WHERE event_id = ${event}`
-  await drawDue({ sql, shortSql: app.database.shortSql, log: app.log, tell: tellDraw(app.outbox) })
+  await drawDue({ sql, log: app.log, tell: tellDraw(app.outbox) })
   const { seats } = (await admin.inject('GET', `/agenda/${event}/seats`)).json()
   const results = [...await deliver(t), ...await deliver(t)]
   t.strictSame(results.map(headOf).sort(), seats.map(({ email, state }: { email: string, state: string }) => {
@@ -370,7 +369,7 @@ t.test('Nobody is told about a draw that is of no use to them any more', async t
   }
   await deliver(t)
   await sql`UPDATE event_details SET draw_at = now()`
-  await drawDue({ sql, shortSql: app.database.shortSql, log: app.log, tell: tellDraw(app.outbox) })
+  await drawDue({ sql, log: app.log, tell: tellDraw(app.outbox) })
   for (const who of [ada, bob]) await who.inject('PUT', `/me/seats/${event}`, { coming: false })
   await sql`UPDATE events SET date = '2020-01-01' WHERE id = ${past}`
   t.strictSame(await deliver(t), [])
@@ -390,7 +389,7 @@ t.test('The result of a draw while a wrong date lay in the past is told when the
     await deliver(t)
     await change(event, { data: '2020-01-05T18:30:00.000Z' })
     await sql`UPDATE event_details SET draw_at = now() WHERE event_id = ${event}`
-    await drawDue({ sql, shortSql: app.database.shortSql, log: app.log, tell: tellDraw(app.outbox) })
+    await drawDue({ sql, log: app.log, tell: tellDraw(app.outbox) })
     if (isTold) t.strictSame(await deliverDue(t), [])
     await cleo.inject('PUT', `/me/seats/${event}`, { coming: false })
     await change(event, { data: right })
@@ -630,7 +629,6 @@ t.test('A cancellation names the date of a change that may have arrived, not of 
     await sql`UPDATE emails SET due_at = now() WHERE id = ${email!.id}`
     const sender = new Sender({
       sql,
-      shortSql: app.database.shortSql,
       config: testConfig({ ...MAIL, JWT_SECRET: 'x'.repeat(32) }),
       log: { info () {}, warn () {}, error () {} },
       transport,

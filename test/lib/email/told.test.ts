@@ -207,7 +207,6 @@ async function tellStory (plan: Step[]) {
     let attempts = 0
     const sender: Sender = new Sender({
       sql,
-      shortSql: app.database.shortSql,
       config,
       log: { info () {}, warn () {}, error (...error: unknown[]) { errors.push(error) } },
       transport: {
@@ -298,7 +297,7 @@ async function tellStory (plan: Step[]) {
       UPDATE event_details SET draw_at = now() - interval '1 s'
       WHERE event_id = ${event} AND draw_at IS NOT NULL AND drawn_at IS NULL
     `
-    await drawDue({ sql, shortSql: app.database.shortSql, log: app.log, tell: tellDraw(app.outbox) })
+    await drawDue({ sql, log: app.log, tell: tellDraw(app.outbox) })
     if (count > 0) log.push('draw')
   }
   const setCapacity = (_: Person, what: number) => set({ capacity: what % 4 || null })

@@ -30,7 +30,7 @@ async function startSending (t: Test, tick = 20) {
   const config = testConfig({ ...MAIL, SMTP_URL: server.url, MAIL_RATE: '3000', REMINDER_HOURS: '0' })
   const log = { info () {}, warn () {}, error (error: unknown) { t.fail('a tick fails', { error }) } }
   const sender = new Sender({
-    sql, shortSql: app.database.shortSql, config, log, transport: new SmtpTransport(config),
+    sql, config, log, transport: new SmtpTransport(config),
   }, { tick, pause: { first: 20, longest: 40 }, stop: 100 })
   sender.start()
   t.teardown(() => sender.stop())
