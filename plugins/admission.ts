@@ -6,6 +6,7 @@ import { createPasswordQueue } from '../lib/auth/passwords.ts'
 import { retryConflict } from '../lib/database/conflicts.ts'
 import { FairQueue } from '../lib/http/fair-queue.ts'
 import { HttpError } from '../lib/http/errors.ts'
+import { pathOf } from '../lib/http/logger.ts'
 import { tooManyUploads } from '../lib/pictures/refusals.ts'
 import { TimeoutError, withTimeout } from '../lib/config/timeout.ts'
 
@@ -134,6 +135,8 @@ export default fp(async app => {
         if (!(error instanceof TimeoutError && reply.raw.headersSent)) {
           // An operation that still waits in a queue never begins, even while its error waits for the rest of the body.
           request.isWanted = () => false
+          // If the handler still sends a response, Fastify logs the URL. Its query may contain the code of a sign-in.
+          request.raw.url = pathOf(request.url)
           throw error
         }
       } finally {

@@ -113,7 +113,7 @@ async function createMetrics (app: FastifyInstance) {
 
   gauge('password_hashes_running', 'Passwords being hashed or verified', () => hashingStats(passwords).running)
   gauge('password_hashes_waiting', 'Passwords waiting to be hashed or verified', () => hashingStats(passwords).waiting)
-  counter('password_hashes_refused_total', 'Passwords refused because the queue was full or slow',
+  counter('password_hashes_refused_total', 'Passwords not hashed because the queue was full or the client did not wait',
     () => passwords.refused)
 
   counter('response_cache_hits_total', 'Cache hits', () => cache.counts.hits)

@@ -47,7 +47,8 @@ export async function auditSignIn<T> (
     return response
   } catch (error) {
     const { message } = error instanceof HttpError ? error : failureOf(request.routeOptions.config).body
-    audit(request, 'sign-in-refused', { method, network, reason: message, ...attempt })
+    const reason = request.isWanted() ? message : 'The client did not wait'
+    audit(request, 'sign-in-refused', { method, network, reason, ...attempt })
     throw error
   }
 }

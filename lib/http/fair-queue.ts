@@ -49,7 +49,7 @@ const FADE_MS = 1000
  * network with the most waiting tasks is refused.
  */
 export class FairQueue {
-  /** Number of refused tasks. */
+  /** Number of tasks that were refused, or that nobody wanted any more. */
   refused = 0
   readonly #options: Options
   /** Maximum number of places of a network while others are there. */

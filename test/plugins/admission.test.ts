@@ -330,6 +330,22 @@ t.test('After a timeout, no second response is sent, even if the client still se
   }
 })
 
+t.test('If a handler sends a response after its timeout, the log does not contain the query', async t => {
+  let log = ''
+  const logger = createLogger('info', { write (line) { log += line } })
+  const { app } = await make(t, { DATABASE_URL, DATABASE_TIMEOUT: '1' }, logger)
+  app.register(async app => {
+    app.get('/redirect', { config: { failure: 'It took too long' } }, async (_request, reply) => {
+      await sleep(1500)
+      return reply.redirect('/late')
+    })
+  })
+  t.equal((await app.inject('/redirect?code=secret')).statusCode, 500)
+  while (!log.includes('Reply was already sent')) await sleep(10)
+  t.match(log, '"path":"/redirect"')
+  t.notMatch(log, 'secret')
+})
+
 t.test('A response that began before the timeout is completed', async t => {
   const { app } = await make(t, { DATABASE_URL, DATABASE_TIMEOUT: '1' })
   async function * body () {

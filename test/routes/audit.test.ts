@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import { encodeState } from '#lib/auth/oauth-state.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { createLogger } from '#lib/http/logger.js'
+import { clientIn } from '../clients.ts'
 import { PNG } from '../fixtures.ts'
 import {
   bearer, build, buildWithRoutes, createDatabase, inject, insert, MAIL, nameOf, type Person, person,
@@ -94,6 +96,31 @@ t.test('A sign-in whose password could not be verified is logged', async t => {
   await other.sql.end()
   const [line] = await auditOf(() => inject(other, 'POST', '/auth/login', { email: newEmail(), password: PASSWORD }))
   t.strictSame(line, { event: 'sign-in-refused', method: 'password', network: '127.0.0.1', reason: 'Login failed' })
+})
+
+t.test('A sign-in whose client leaves the queue of passwords is logged', async t => {
+  const other = await build(t, { DATABASE_URL }, logger())
+  const { passwords } = other.queues
+  let end!: () => void
+  const ended = new Promise<void>(resolve => { end = resolve })
+  for (let n = 0; passwords.waiting === 0; n++) passwords.run(clientIn(`of password ${n}`), () => ended)
+  const { waiting } = passwords
+  const address = await other.listen({ host: '127.0.0.1', port: 0 })
+  const lines = await auditOf(async () => {
+    const leaving = new AbortController()
+    const response = fetch(`${address}/auth/login`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ email: newEmail(), password: PASSWORD }),
+      signal: leaving.signal,
+    })
+    while (passwords.waiting === waiting) await sleep(5)
+    leaving.abort()
+    await t.rejects(response, { name: 'AbortError' })
+    while (passwords.waiting > waiting) await sleep(5)
+  })
+  end()
+  t.match(lines, [{ event: 'sign-in-refused', reason: 'The client did not wait' }])
 })
 
 const idToken = async (claims: object) => {
