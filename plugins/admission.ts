@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fp from 'fastify-plugin'
 
 import { createPasswordQueue } from '../lib/auth/passwords.ts'
+import { PER_CONNECTION } from '../lib/database/client.ts'
 import { retryConflict } from '../lib/database/conflicts.ts'
 import { FairQueue } from '../lib/http/fair-queue.ts'
 import { HttpError } from '../lib/http/errors.ts'
@@ -39,9 +40,6 @@ declare module 'fastify' {
     admission?: 'reads'
   }
 }
-
-/** Parallel operations per connection of the pool. The driver pipelines their statements, which halves their cost. */
-const PER_CONNECTION = 8
 
 /**
  * Delay of the response to a refusal, because clients that retry at once would use more processor time than the work:
@@ -88,7 +86,7 @@ export default fp(async app => {
   const streams = createQueue(2)
   /**
    * Operations with `extraSeconds`: they also wait for a password, the identity provider or a pause. In the queue of
-   * operations, they would hold places of the database while they wait. So their statements take no place.
+   * operations, they would hold places of the database while they wait. Only their transactions take places there.
    */
   const outside = createQueue(MAX_REQUESTS)
   /**

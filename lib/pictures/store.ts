@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { type AnySql, expectOne, type Sql } from '../database/client.ts'
+import { type AnySql, expectOne, PER_CONNECTION, type Sql } from '../database/client.ts'
 import { type Attempt, createOnce, readCreated } from '../database/idempotency.ts'
 import type { Client, FairQueue } from '../http/fair-queue.ts'
 import { HttpError } from '../http/errors.ts'
@@ -53,7 +53,7 @@ export function createPictureStore (
       if (stored) return stored
       if (!isWanted()) throw tooManyUploads()
       const picture = await convert(bytes, config.MAX_PICTURE_BYTES)
-      return operations.run(client, () => insertPicture(sql, userId, picture, quota, attempt))
+      return operations.run(client, () => insertPicture(sql, userId, picture, quota, attempt), PER_CONNECTION)
     })
   }
 

@@ -7,6 +7,7 @@ import { assertStrongPassword } from '../../lib/auth/new-passwords.ts'
 import { hashPassword } from '../../lib/auth/passwords.ts'
 import { consume, consumeAccountEmail, newPasswords } from '../../lib/auth/rate-limits.ts'
 import { hashSecretToken } from '../../lib/auth/secret-tokens.ts'
+import { PER_CONNECTION } from '../../lib/database/client.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { FRONTEND_REQUIRED } from '../../lib/values/schemas.ts'
@@ -69,7 +70,8 @@ const account: FastifyPluginAsyncTypebox = async app => {
     await consume(app.sql, newPasswords(account.id, network), windowSeconds)
     await assertStrongPassword('password', request.body.password, account.email)
     const password = await app.queues.passwords.run(request, () => hashPassword(request.body.password))
-    const user = await resetPassword(app.sql, app.outbox, hash, { password, network })
+    const user = await app.queues.operations.run(request, () =>
+      resetPassword(app.sql, app.outbox, hash, { password, network }), PER_CONNECTION)
     if (!user) throw new HttpError(400, INVALID_LINK)
     audit(request, 'password-changed', { user, network, by: 'email' })
     return { message: 'Password set successfully' }

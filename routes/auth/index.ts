@@ -14,6 +14,7 @@ import {
   consume, consumeAccountEmail, failedSignInsForAccount, failedSignInsOfNetwork, forgetUses, limitFailures,
   type RateLimit, rememberNetwork,
 } from '../../lib/auth/rate-limits.ts'
+import { PER_CONNECTION } from '../../lib/database/client.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import { HttpError, RefusedError } from '../../lib/http/errors.ts'
 import { picturesUrlOf } from '../../lib/pictures/urls.ts'
@@ -111,7 +112,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (typeof idToken !== 'string') throw new RefusedError('The ID token is not a string')
     const { email, ...identity } = await idp.verifyIdToken(idToken)
     if (!email) throw new HttpError(401, 'Invalid IdP token')
-    return signIn(attempt, { ...identity, email })
+    return signIn(request, attempt, { ...identity, email })
   }))
 
   app.get<{ Querystring: { redirect?: unknown } }>('/google/start', {
@@ -156,7 +157,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!n || n !== cookies.oauth_state_nonce) throw new HttpError(400, 'Invalid state')
     const frontend = app.config.FRONTEND_URL.find(origin => origin === o) ?? app.config.FRONTEND_URL[0]
     if (!frontend) throw new HttpError(500, 'Frontend URL not configured')
-    const { token } = await signIn(attempt, await identify(code, n))
+    const { token } = await signIn(request, attempt, await identify(code, n))
     return reply.redirect(
       `${frontend}/auth/callback?token=${encodeURIComponent(token)}&to=${encodeURIComponent(r)}`
     )
@@ -182,8 +183,9 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   }
 
   /** Signs in a person whom the identity provider has identified. */
-  async function signIn (attempt: SignInAttempt, identity: Identity & { email: string }) {
-    const user = await signInWithIdentity(app.sql, app.outbox, identity)
+  async function signIn (request: FastifyRequest, attempt: SignInAttempt, identity: Identity & { email: string }) {
+    const user = await app.queues.operations.run(request, () =>
+      signInWithIdentity(app.sql, app.outbox, identity), PER_CONNECTION)
     Object.assign(attempt, { user: user.userId, account: user.account })
     return { user, token: app.issueToken({ id: user.userId, role: user.role, epoch: user.epoch }) }
   }

@@ -7,6 +7,7 @@ import { hashPassword, PLACEHOLDER, verifyPassword } from '../../lib/auth/passwo
 import {
   consume, consumeAccountEmail, failedSignInsForAccount, limitFailures, newPasswords,
 } from '../../lib/auth/rate-limits.ts'
+import { PER_CONNECTION } from '../../lib/database/client.ts'
 import { audit, changedFields } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { knownPicturesUrlOf, picturesUrlOf } from '../../lib/pictures/urls.ts'
@@ -84,9 +85,9 @@ const me: FastifyPluginAsyncTypebox = async app => {
     // Tokens of accounts without a password come from the identity provider.
     if (account.password !== PLACEHOLDER) await assertPassword(request, account, request.body.currentPassword ?? '')
     else if (issuedAt < Date.now() / 1000 - FRESH_SECONDS) throw new HttpError(401, schemas.SIGN_IN_AGAIN)
-    const erasure = await eraseAccount(app.sql, app.sql`${id}::uuid`, {
+    const erasure = await app.queues.operations.run(request, () => eraseAccount(app.sql, app.sql`${id}::uuid`, {
       keepsAdmin: true, outbox: app.outbox, cause: request.network,
-    })
+    }), PER_CONNECTION)
     // Another request may have deleted the account since.
     if (!erasure) throw new HttpError(401, 'Unauthorized')
     audit(request, 'user-deleted', { user: id })
