@@ -26,8 +26,8 @@ export default fp(async app => {
   const measure = createMeter(memory.most)
   /** The longest body that is never refused: the limit of routes that do not take long texts. */
   const shortBytes = app.initialConfig.bodyLimit!
-  /** Long bodies, by their announced lengths, until the responses to them are complete. */
-  const bodies = new Set<{ network: string, weight: number }>()
+  /** Requests with long bodies, by the announced lengths. A refused body may never arrive, so it no longer counts. */
+  const bodies = new Map<FastifyRequest, { network: string, weight: number }>()
   app.decorate('memory', memory)
 
   const timer = setInterval(() => memory.enforce(measure()), INTERVAL_MS).unref()
@@ -37,12 +37,15 @@ export default fp(async app => {
     const { network } = request
     const weight = announcedLength(request)
     if (weight <= shortBytes) return done()
-    const body = { network, weight }
-    bodies.add(body)
-    raw.once('close', () => bodies.delete(body))
-    const networks = sumByNetwork(bodies)
+    bodies.set(request, { network, weight })
+    raw.once('close', () => bodies.delete(request))
+    const networks = sumByNetwork(bodies.values())
     const isFull = networks.reduce((total, [, sum]) => total + sum, 0) > FULL * app.config.MAX_HELD_BYTES
     isFull && networks[0]![0] === network ? done(overloaded()) : done()
+  })
+  app.addHook('onSend', (request, _reply, _payload, done) => {
+    bodies.delete(request)
+    done()
   })
   // After CORS, so that apps can read the refusal.
 }, { name: 'memory', dependencies: ['admission', 'cors', 'network'] })

@@ -118,7 +118,9 @@ t.test('No operation holds a place while it waits for a different queue, and tra
   const { begin } = app.sql
   t.intercept(app.sql, 'begin', {
     value (...args: Parameters<typeof begin>) {
-      transactions.add(caller.getStore())
+      const name = caller.getStore()
+      if (name) t.ok(operations.running >= RUNNING, `${name} holds a connection in a transaction`)
+      transactions.add(name)
       return begin(...args)
     },
   })
@@ -166,9 +168,12 @@ t.test('No operation holds a place while it waits for a different queue, and tra
     t.ok(waited.includes(name), name)
   }
   for (const name of ['POST /auth/login', 'POST /auth/register', 'PUT /me/password']) t.ok(hashed.has(name), name)
+  for (const name of ['DELETE /me', 'POST /account/password/reset', 'POST /me/pictures']) {
+    t.ok(transactions.has(name), name)
+  }
   for (const route of routes) {
     const { transaction = false, extraSeconds } = route.config ?? {}
-    // The queue outside counts no places of the database.
+    // Their handlers admit their transactions by themselves.
     if (extraSeconds) continue
     t.equal(Boolean(transaction), transactions.has(nameOf(route)), `${nameOf(route)} runs a transaction`)
   }
@@ -448,4 +453,26 @@ t.test('While bodies announce too much, a long body returns 503, unless another 
     503, '2', { message: 'The service is overloaded, please try again in a few seconds' },
   ])
   t.equal((await submit(10_000)).statusCode, 201)
+})
+
+t.test('A body that was refused counts no longer, even if its client sends none of it', async t => {
+  const app = await buildService(t, { DATABASE_URL, MAX_HELD_BYTES: '1048576' })
+  const { token } = await person(app)
+  const url = await app.listen()
+  for (const localAddress of ['127.0.0.2', '127.0.0.3']) {
+    const refused = request(`${url}/blogs/submit`, {
+      method: 'POST', localAddress, headers: { 'content-type': 'application/json', 'content-length': 700_000 },
+    }).on('error', () => {})
+    t.teardown(() => refused.destroy())
+    refused.flushHeaders()
+    const [response] = await once(refused, 'response')
+    t.equal(response.statusCode, 401)
+  }
+  const { statusCode } = await app.inject({
+    method: 'POST',
+    url: '/blogs/submit',
+    headers: { authorization: `Bearer ${token}` },
+    payload: { title: 'Chess', content: 'x'.repeat(700_000) },
+  })
+  t.equal(statusCode, 201)
 })
