@@ -5077,6 +5077,19 @@ export interface operations {
                 };
             };
             422: components["responses"]["KeyUsed"];
+            /** @description `Too many posts, please try again later` */
+            429: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @constant */
+                        message: "Too many posts, please try again later";
+                    };
+                };
+            };
             /** @description `Failed to submit blog` */
             500: {
                 headers: {

@@ -9,7 +9,7 @@ import { Message, Named, RetryAfter } from '../values/schemas.ts'
  */
 export interface RateLimit {
   name: 'failed-sign-ins-for-account' | 'failed-sign-ins-of-network' | 'new-passwords' | 'registrations' |
-    'event-messages' | 'account-emails' | 'account-emails-to'
+    'event-messages' | 'account-emails' | 'account-emails-to' | 'drafts'
   /** A network, an email address or its hash, or a user id. Addresses and ids may be followed by a network. */
   key: string
   /** Maximum number of uses; 0 for no limit. */
@@ -32,10 +32,10 @@ export const TooManyFailures = { ...Named('TooManyFailures', Message(TOO_MANY_FA
 export const TooManyEmails = { ...Named('TooManyEmails', Message(TOO_MANY_EMAILS)), headers: RetryAfter }
 
 /**
- * Counts one use against a limit. The window begins with the first use. If the limit is reached, throws a 429 with the
- * seconds to wait, and does not count the use. Concurrent uses never exceed the limit.
+ * Counts a use, or several, against a limit. The window begins with the first use. If the limit is reached, throws a
+ * 429 with the seconds to wait, and counts nothing. Only several uses of one call can exceed the limit.
  */
-export async function consume (sql: AnySql, limit: RateLimit, windowSeconds: number) {
+export async function consume (sql: AnySql, limit: RateLimit, windowSeconds: number, uses = 1) {
   const { name, key, max } = limit
   if (max === 0) return
   const { count } = await sql`
@@ -48,10 +48,10 @@ export async function consume (sql: AnySql, limit: RateLimit, windowSeconds: num
       )
     )
     INSERT INTO rate_limits AS used (name, key, uses, ends_at)
-    SELECT ${name}, ${key}, 1, now() + make_interval(secs => ${windowSeconds})
+    SELECT ${name}, ${key}, ${uses}, now() + make_interval(secs => ${windowSeconds})
     WHERE NOT EXISTS (${reached(sql, name, key, max)})
     ON CONFLICT (name, key) DO UPDATE SET
-      uses = CASE WHEN used.ends_at > now() THEN used.uses + 1 ELSE 1 END,
+      uses = excluded.uses + CASE WHEN used.ends_at > now() THEN used.uses ELSE 0 END,
       ends_at = CASE WHEN used.ends_at > now() THEN used.ends_at ELSE excluded.ends_at END
     WHERE used.uses < ${max} OR used.ends_at <= now()
   `

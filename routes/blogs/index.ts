@@ -14,7 +14,7 @@ import * as schemas from './schemas.ts'
 
 /** Blog posts: members submit them, admins moderate them, anyone can read published posts. */
 const blogs: FastifyPluginAsyncTypebox = async app => {
-  const { MAX_BODY_BYTES, DRAFT_MB_PER_USER } = app.config
+  const { MAX_BODY_BYTES } = app.config
 
   app.get('/', {
     schema: schemas.listPublished,
@@ -57,7 +57,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     const authorId = userIdOf(request, 'Unauthorized')
     const blog = await insertDraft(
       app.sql, picturesUrlOf(app.config, request), { title, content, imageUrl, authorId }, attemptOf(request),
-      DRAFT_MB_PER_USER
+      request.network, app.config
     )
     reply.code(201)
     return { blog }

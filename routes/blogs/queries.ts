@@ -1,14 +1,16 @@
 import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
+import { consume } from '../../lib/auth/rate-limits.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import type { Config } from '../../lib/config/config.ts'
 import { type AnySql, expectOne, type Sql } from '../../lib/database/client.ts'
 import { avatarOf } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce, insertOnce } from '../../lib/database/idempotency.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
-import { tooManyDrafts } from './schemas.ts'
+import { TOO_MANY_DRAFTS, tooManyDrafts } from './schemas.ts'
 
 type Blog = Static<typeof listMine.response[200]>['blogs'][number]
 type BlogWithAuthor = Static<typeof read.response[200]>['blog']
@@ -96,17 +98,29 @@ export const insertBlog = (sql: Sql, picturesUrl: string | null, blog: NewBlog, 
     sql => insertNewBlog(sql, picturesUrl, blog), (sql, id) => findBlogs(sql, picturesUrl, id))
 
 /**
+ * Drafts from a network within LIMIT_WINDOW may have the megabytes of this many accounts. Otherwise, a client that
+ * signs up again and again could fill a disk of 10 GB in five minutes.
+ */
+const NETWORK_ACCOUNTS = 2
+
+/**
  * Adds a draft, and only one if requests have the same key. Rejects with 413 if the posts of the author that are not
- * published would have more megabytes.
+ * published would have more than DRAFT_MB_PER_USER, and with 429 after too many megabytes of drafts from this network.
  */
 export function insertDraft (
-  sql: Sql, picturesUrl: string | null, blog: NewBlog, attempt: Attempt | undefined, megabytes: number
+  sql: Sql, picturesUrl: string | null, blog: NewBlog, attempt: Attempt | undefined, network: string,
+  { DRAFT_MB_PER_USER: megabytes, LIMIT_WINDOW }: Pick<Config, 'DRAFT_MB_PER_USER' | 'LIMIT_WINDOW'>
 ) {
   return sql.begin(async transaction => expectOne(await createOnce(transaction, attempt, async () => {
     // Parallel submissions of an author wait here, so that the next statement counts all posts.
     await transaction`SELECT FROM users WHERE id = ${blog.authorId} FOR NO KEY UPDATE`
-    const bytes = sizeOfDraft(blog) + await bytesOfDrafts(transaction, blog.authorId)
-    if (bytes > megabytes * 1_000_000) throw new HttpError(413, tooManyDrafts(megabytes))
+    const bytes = sizeOfDraft(blog)
+    if (bytes + await bytesOfDrafts(transaction, blog.authorId) > megabytes * 1_000_000) {
+      throw new HttpError(413, tooManyDrafts(megabytes))
+    }
+    await consume(transaction, {
+      name: 'drafts', key: network, max: NETWORK_ACCOUNTS * megabytes * 1000, message: TOO_MANY_DRAFTS,
+    }, LIMIT_WINDOW, Math.ceil(bytes / 1000))
     return [await insertNewBlog(transaction, picturesUrl, blog)]
   }, ([id]) => findBlogs(transaction, picturesUrl, id!)))) as Promise<BlogWithAuthor>
 }

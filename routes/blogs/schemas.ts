@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox'
 import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
   Avatar, DateTime, Enum, FirstName, IdParam, LastName, Message, MessageSuchAs, NullableString, OpaqueId,
-  ResponseObject, TextInput, Unauthorized, UrlInput,
+  ResponseObject, RetryAfter, TextInput, Unauthorized, UrlInput,
 } from '../../lib/values/schemas.ts'
 
 const TITLE = { examples: ['How to lose at chess'] }
@@ -68,6 +68,9 @@ export const read = {
 export const tooManyDrafts = (megabytes: number) =>
   `You may have at most ${megabytes} MB of posts that are not published`
 
+/** Error message of a submission beyond the limit of a network. */
+export const TOO_MANY_DRAFTS = 'Too many posts, please try again later'
+
 export const submit = {
   operationId: 'submitBlog',
   summary: 'Submit a blog post',
@@ -79,6 +82,7 @@ export const submit = {
     401: Unauthorized,
     ...idempotencyErrors,
     413: MessageSuchAs(tooManyDrafts(50)),
+    429: { ...Message(TOO_MANY_DRAFTS), headers: RetryAfter },
   },
 }
 

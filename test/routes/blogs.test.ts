@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 
 import { ROLES } from '#lib/values/roles.js'
 import { assertMessage, DATE_TIME } from '../assertions.ts'
-import { build, inject, person } from '../helper.ts'
+import { bearer, build, inject, person } from '../helper.ts'
 import t from '../suite.ts'
 
 const app = await build(t)
@@ -51,7 +51,23 @@ t.test('An account has megabytes for posts that are not published', async t => {
   t.equal((await me.inject('POST', '/blogs/submit', { ...BODY, content })).statusCode, 201)
 })
 
+t.test('New accounts of a network have no megabytes of their own', async t => {
+  const small = await build(t, { DATABASE_URL: app.config.DATABASE_URL, DRAFT_MB_PER_USER: '1' })
+  const submit = async (remoteAddress: string) => {
+    const { token } = await person(small)
+    const payload = { ...BODY, content: 'x'.repeat(700_000) }
+    return small.inject({ method: 'POST', url: '/blogs/submit', headers: bearer(token), payload, remoteAddress })
+  }
+  const network = '192.0.2.1'
+  for (let n = 0; n < 3; n++) t.equal((await submit(network)).statusCode, 201)
+  const refused = await submit(network)
+  assertMessage(t, refused, 429, 'Too many posts, please try again later')
+  t.match(refused.headers['retry-after'], /^(900|8\d\d)$/)
+  t.equal((await submit('192.0.2.2')).statusCode, 201, 'others')
+})
+
 t.test('Submissions at once do not exceed the megabytes of an account', async t => {
+  await app.sql`DELETE FROM rate_limits`
   const small = await build(t, { DATABASE_URL: app.config.DATABASE_URL, DRAFT_MB_PER_USER: '1' })
   const me = await person(small)
   const content = 'x'.repeat(490_000)
