@@ -58,6 +58,21 @@ t.test('Past a share of the memory, connections of the network that holds most a
   t.ok(late.destroyed, 'the limit is as before when the memory was free')
 })
 
+t.test('Many networks that hold little lose connections if they hold half of the memory together', async t => {
+  const { memory, open } = start()
+  const openMany = (count: number) => Array.from({ length: count }, (_, n) => {
+    const socket = open(`${n}`, `${n}`)
+    socket.bytesRead = 0.9 * MB
+    return socket
+  })
+  const few = openMany(250)
+  memory.enforce({ resident: 420 * MB })
+  t.equal(closed(few), '')
+  const more = openMany(100)
+  memory.enforce({ resident: 440 * MB })
+  t.equal(closed([...few, ...more]).split(' ').length, 175)
+})
+
 t.test('The heap counts after a full collection', async t => {
   const { memory, open } = start()
   const socket = open('a', 'a1')
