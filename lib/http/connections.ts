@@ -58,6 +58,8 @@ const HELD = 128
  * 200 ms, half of the requests of others took more than a second, and new clients waited for 30 seconds.
  */
 export class Connections extends Map<Socket, Connection> {
+  /** Responses that are streams of changes, which hold little and do not end by themselves. */
+  readonly streams = new WeakSet<ServerResponse>()
   /** Connections that are not read. */
   readonly #paused = new Set<Socket>()
   /** Connections without a request that came during a pause, of networks that flooded, the newest last. */

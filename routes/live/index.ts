@@ -24,6 +24,7 @@ const live: FastifyPluginAsyncTypebox = async app => {
     const { 'last-event-id': lastEventId } = request.headers
     const stream = app.live.open(request, lists, String(lastEventId), () => reply.raw.writableLength)
     if (!stream) throw new HttpError(503, TOO_MANY, { headers: { 'retry-after': RETRY_AFTER } })
+    app.connections.streams.add(reply.raw)
     reply.type('text/event-stream')
     // nginx would buffer the stream. Caddy and Traefik would wait for 1 KB to compress.
     reply.headers({ 'x-accel-buffering': 'no', 'cache-control': 'no-store, no-transform' })
