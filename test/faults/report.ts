@@ -49,7 +49,7 @@ export function showRow (row: Row) {
  */
 export const SLOWER = { times: 3, least: 100 }
 
-/** Records what honest clients notice, and a problem if nine of ten are not answered or the median is late. */
+/** Records what honest clients notice, and a problem if more than one in ten fail or the median is late. */
 export function judge (row: Row, alone: Outcome[], beside: Outcome[], isTimed: boolean) {
   const failures = beside.filter(({ status }) => status < 200 || status > 299)
   const failed = failures.length

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -90,6 +91,8 @@ t.test('GET /live tells the entity tag of each list, then each change of a list'
 t.test('GET /live watches every public list', async t => {
   const watchable = routes.filter(({ config }) => config?.list).map(({ url }) => url)
   assertComplete(t, LISTS, watchable, 'LISTS in routes/live/schemas.ts')
+  const [, paths] = /type PublicPath = (.*)/.exec(await readFile('client/index.d.ts', 'utf8'))!
+  t.strictSame(paths, watchable.map(path => `'${path.slice(1)}'`).sort().join(' | '), 'client/index.d.ts')
   const lists = LISTS.map(list => `${list}?limit=3`)
   const { first } = await watch(t, app, lists)
   t.strictSame((await first()).etags, await Promise.all(lists.map(list => etagOf(app, list))))
