@@ -44,6 +44,18 @@ const drawingFrom = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
   (SELECT ${drawsFrom(sql)} FROM event_details WHERE event_id = ${eventId})
 `
 
+/** SQL: the state of a person who stands in line since a time, and waits there or not. */
+const stateOf = (
+  sql: AnySql, since: PendingQuery<Row[]>, drawsFrom: PendingQuery<Row[]>, isWaiting: PendingQuery<Row[]>
+) => sql`
+  CASE
+    WHEN ${since} IS NULL THEN 'declined'
+    WHEN ${since} >= ${drawsFrom} THEN 'drawing'
+    WHEN ${isWaiting} THEN 'waiting'
+    ELSE 'seated'
+  END
+`
+
 /**
  * SQL query: every registration for an event with its seat. The columns are `id`, `user_id`, `registered_at`,
  * `answered_at`, `since`, `state` and `position`.
@@ -52,14 +64,10 @@ export const seatsOf = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
   SELECT id, user_id, registered_at, answered_at, since, state,
     CASE WHEN state = 'waiting' THEN row_number() OVER (PARTITION BY state ORDER BY since, id) END::integer AS position
   FROM (
-    SELECT id, user_id, registered_at, answered_at, since, CASE
-      WHEN since IS NULL THEN 'declined'
-      WHEN since >= ${drawingFrom(sql, eventId)} THEN 'drawing'
-      WHEN row_number() OVER (ORDER BY since, id) > (SELECT capacity FROM event_details WHERE event_id = ${eventId})
+    SELECT id, user_id, registered_at, answered_at, since, ${stateOf(sql, sql`since`, drawingFrom(sql, eventId), sql`
+      row_number() OVER (ORDER BY since, id) > (SELECT capacity FROM event_details WHERE event_id = ${eventId})
         AND (since <= (SELECT seated_until FROM event_details WHERE event_id = ${eventId})) IS NOT TRUE
-        THEN 'waiting'
-      ELSE 'seated'
-    END AS state
+    `)} AS state
     FROM (
       SELECT
         registrations.id, user_id, registered_at, ${answeredAt(sql)} AS answered_at, ${inLineSince(sql)} AS since
@@ -82,14 +90,9 @@ export const firstWaiting = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
  */
 export const stateBefore = (
   sql: Sql, eventId: PendingQuery<Row[]>, since: PendingQuery<Row[]>, id: PendingQuery<Row[]>
-) => sql`
-  CASE
-    WHEN ${inLineSince(sql)} IS NULL THEN 'declined'
-    WHEN ${inLineSince(sql)} >= ${drawingFrom(sql, eventId)} THEN 'drawing'
-    WHEN (${inLineSince(sql)}, registrations.id) >= (${since}, ${id}) THEN 'waiting'
-    ELSE 'seated'
-  END
-`
+) => stateOf(
+  sql, inLineSince(sql), drawingFrom(sql, eventId), sql`(${inLineSince(sql)}, registrations.id) >= (${since}, ${id})`
+)
 
 /**
  * SQL: the seat of a registration as jsonb, see `Seat`. Needs `registrations` and `events`. Reads the line only if not
@@ -97,10 +100,9 @@ export const stateBefore = (
  */
 const seatOf = (sql: AnySql) => sql`(
   SELECT CASE
-    WHEN ${inLineSince(sql)} IS NULL THEN '{"state": "declined"}'
-    WHEN ${inLineSince(sql)} >= ${drawsFrom(sql)} THEN '{"state": "drawing"}'
-    WHEN capacity IS NULL OR ${comingCount(sql)} <= capacity OR ${inLineSince(sql)} <= seated_until
-      THEN '{"state": "seated"}'
+    WHEN ${inLineSince(sql)} IS NULL OR ${inLineSince(sql)} >= ${drawsFrom(sql)} OR capacity IS NULL
+        OR ${comingCount(sql)} <= capacity OR ${inLineSince(sql)} <= seated_until
+      THEN jsonb_build_object('state', ${stateOf(sql, inLineSince(sql), drawsFrom(sql), sql`false`)})
     ELSE (
       SELECT jsonb_build_object('state', state, 'position', position)
       FROM (${seatsOf(sql, sql`events.id`)}) AS seats WHERE seats.id = registrations.id
