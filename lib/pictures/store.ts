@@ -71,16 +71,16 @@ export function createPictureStore (
 function insertPicture (
   sql: Sql, userId: string, { large, small, width, height }: Picture, quota: Quota, attempt: Attempt | undefined
 ): Promise<StoredPicture> {
-  return sql.begin(async transaction => expectOne(await createOnce(transaction, attempt, async () => {
+  return sql.begin(async sql => expectOne(await createOnce(sql, attempt, async () => {
     // Parallel uploads of an account wait here, so that the next statement counts all pictures.
-    await transaction`SELECT FROM users WHERE id = ${userId} FOR NO KEY UPDATE`
-    await assertRoom(transaction, userId, quota, large.length + small.length)
-    return transaction<StoredPicture[]>`
+    await sql`SELECT FROM users WHERE id = ${userId} FOR NO KEY UPDATE`
+    await assertRoom(sql, userId, quota, large.length + small.length)
+    return sql<StoredPicture[]>`
       INSERT INTO pictures (user_id, large, small, width, height)
       VALUES (${userId}, ${large}, ${small}, ${width}, ${height})
       RETURNING ${columns(sql)}
     `
-  }, ids => findPicture(transaction, ids))))
+  }, ids => findPicture(sql, ids))))
 }
 
 const columns = (sql: AnySql) => sql`id, width, height, iso8601(created_at) AS "createdAt"`

@@ -44,8 +44,8 @@ export async function findAccountOfToken (sql: Sql, hash: string) {
 export function resetPassword (
   sql: Sql, outbox: Pick<Outbox, 'enqueue'>, hash: string, { password, network }: { password: string, network: string }
 ) {
-  return sql.begin(async transaction => {
-    const [account] = await transaction<{ id: string, wasVerified: boolean }[]>`
+  return sql.begin(async sql => {
+    const [account] = await sql<{ id: string, wasVerified: boolean }[]>`
       WITH ${redeemToken(sql, 'password', hash)}, changed AS (
         UPDATE users SET password = ${password}, email_verified_at = coalesce(email_verified_at, now())
         FROM redeemed WHERE users.id = redeemed.id
@@ -61,8 +61,8 @@ export function resetPassword (
       SELECT id, email_verified_at IS NOT NULL AS "wasVerified" FROM account JOIN redeemed USING (id)
     `
     if (account && !account.wasVerified) {
-      await revokeCalendar(transaction, account.id)
-      await tellVerified(transaction, outbox, account.id, network)
+      await revokeCalendar(sql, account.id)
+      await tellVerified(sql, outbox, account.id, network)
     }
     return account?.id
   })
@@ -74,8 +74,8 @@ export function resetPassword (
  * changed; `undefined` for an invalid token. Throws a 409 if another account has taken the new address, ignoring case.
  */
 export async function verifyEmail (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, hash: string, network: string) {
-  return sql.begin(async transaction => {
-    const [account] = await transaction<{ id: string, newEmail: string | null, wasVerified: boolean }[]>`
+  return sql.begin(async sql => {
+    const [account] = await sql<{ id: string, newEmail: string | null, wasVerified: boolean }[]>`
       WITH ${redeemToken(sql, 'email', hash)}
       SELECT id, new_email AS "newEmail", email_verified_at IS NOT NULL AS "wasVerified"
       FROM account JOIN redeemed USING (id)
@@ -84,13 +84,13 @@ export async function verifyEmail (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, ha
     const { id, newEmail, wasVerified } = account
     if (newEmail !== null) {
       // Of two accounts that change to one mailbox at once, the second sees the first.
-      await transaction`SELECT pg_advisory_xact_lock(hashtextextended(lower(${newEmail}), 0))`
-      if (await isTaken(transaction, newEmail, id)) throw new HttpError(409, EMAIL_TAKEN)
-      await transaction`UPDATE users SET email = ${newEmail} WHERE id = ${id}`
+      await sql`SELECT pg_advisory_xact_lock(hashtextextended(lower(${newEmail}), 0))`
+      if (await isTaken(sql, newEmail, id)) throw new HttpError(409, EMAIL_TAKEN)
+      await sql`UPDATE users SET email = ${newEmail} WHERE id = ${id}`
     }
     // A separate statement, because a trigger marks a changed address as not verified.
-    await transaction`UPDATE users SET email_verified_at = coalesce(email_verified_at, now()) WHERE id = ${id}`
-    if (!wasVerified) await tellVerified(transaction, outbox, id, network)
+    await sql`UPDATE users SET email_verified_at = coalesce(email_verified_at, now()) WHERE id = ${id}`
+    if (!wasVerified) await tellVerified(sql, outbox, id, network)
     return { id, hasChanged: newEmail !== null }
   }).catch((error: PostgresError) => {
     throw error.code === UNIQUE_VIOLATION ? new HttpError(409, EMAIL_TAKEN) : error

@@ -41,13 +41,13 @@ export function insertCopies (
       ${local(earliest)} - ${local(time)}
     )) AT TIME ZONE ${timeZone}) END
   `
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     let isNew = false
-    const created = await createOnce(transaction, attempt, async () => {
+    const created = await createOnce(sql, attempt, async () => {
       isNew = true
-      await transaction`SELECT FROM events WHERE id = ${id} FOR KEY SHARE`
-      await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
-      return transaction<{ id: string }[]>`
+      await sql`SELECT FROM events WHERE id = ${id} FOR KEY SHARE`
+      await findManagedEvent(sql, user, id, EVENT_NOT_ALLOWED)
+      return sql<{ id: string }[]>`
         WITH copies AS (
           SELECT * FROM jsonb_to_recordset(${JSON.stringify(copies)}::text::jsonb)
             AS copy (date timestamptz, duration bigint)
@@ -78,11 +78,11 @@ export function insertCopies (
         )
         SELECT id FROM copied
       `
-    }, ids => transaction<{ id: string }[]>`
+    }, ids => sql<{ id: string }[]>`
       SELECT id FROM events WHERE id = ANY (${arrayOf(ids)}::uuid[])
     `)
     // Copies of a long text would be 13 MB of rows.
-    const rows = await transaction<{ event: Omit<CopiedEvent, 'description'>, changed: string | null }[]>`
+    const rows = await sql<{ event: Omit<CopiedEvent, 'description'>, changed: string | null }[]>`
       SELECT
         to_jsonb(event) - '{description,position}'::text[] AS event,
         nullif(description, lag(description) OVER (ORDER BY position)) AS changed

@@ -64,12 +64,12 @@ async function insertMessage (
   },
   onNew: (transaction: TransactionSql) => Promise<void>
 ) {
-  const [sent] = await sql.begin(async transaction => {
+  const [sent] = await sql.begin(async sql => {
     // The lock order of an erasure prevents a deadlock.
-    await transaction`SELECT FROM users WHERE id = ${user.id} FOR KEY SHARE`
-    return createOnce(transaction, attempt, async () => {
-      await onNew(transaction)
-      const messages = await transaction<SentMessage[]>`
+    await sql`SELECT FROM users WHERE id = ${user.id} FOR KEY SHARE`
+    return createOnce(sql, attempt, async () => {
+      await onNew(sql)
+      const messages = await sql<SentMessage[]>`
         WITH past AS (
           DELETE FROM event_messages WHERE id IN (
             SELECT id FROM event_messages WHERE created_at < now() - interval '60 days'
@@ -92,7 +92,7 @@ async function insertMessage (
       `
       if (messages.length === 0) throw new HttpError(404, 'Event not found')
       return messages
-    }, ids => transaction<SentMessage[]>`
+    }, ids => sql<SentMessage[]>`
       SELECT id, ${reachOf(sql, 'event-message', sql`event_messages.event_id`)} AS reach FROM event_messages
       WHERE id = ANY (${arrayOf(ids)}::uuid[])
     `)

@@ -177,24 +177,24 @@ export function insertEvent (
   const drawAt = event.drawAt ? new Date(event.drawAt) : null
   checkWindow(event)
   const details = { ...toColumns(event, STORED_DETAILS), duration_ms: durationOf(new Date(date), endsAt) }
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     let isNew = false
-    const [created] = await createOnce(transaction, attempt, async () => {
+    const [created] = await createOnce(sql, attempt, async () => {
       isNew = true
-      if (drawAt) await checkDraw(transaction, drawAt, { ...event, date: new Date(date) })
-      const [row] = await transaction<{ id: string }[]>`
+      if (drawAt) await checkDraw(sql, drawAt, { ...event, date: new Date(date) })
+      const [row] = await sql<{ id: string }[]>`
         INSERT INTO events (title, description, image_url, date, club_id)
         SELECT ${title}, ${description}, ${imageUrl}, ${new Date(date).toISOString()}::text::timestamptz, club_id
         FROM users WHERE id = ${user.id} AND club_id IS NOT NULL
         RETURNING id
       `
       if (!row) throw new HttpError(400, 'You must be a club head to create an event')
-      await transaction`INSERT INTO event_details ${sql({ event_id: row.id, ...details })}`
-      if (drawAt) await setDraw(transaction, row.id, drawAt)
-      await transaction`${enqueueNews(sql, outbox, sql`SELECT * FROM events WHERE id = ${row.id}`, user.id)}`
+      await sql`INSERT INTO event_details ${sql({ event_id: row.id, ...details })}`
+      if (drawAt) await setDraw(sql, row.id, drawAt)
+      await sql`${enqueueNews(sql, outbox, sql`SELECT * FROM events WHERE id = ${row.id}`, user.id)}`
       return [row]
-    }, ([id]) => transaction<{ id: string }[]>`SELECT id FROM events WHERE id = ${id!}`)
-    return { event: await readManaged(transaction, user, created!.id), isDrawSet: isNew && drawAt !== null }
+    }, ([id]) => sql<{ id: string }[]>`SELECT id FROM events WHERE id = ${id!}`)
+    return { event: await readManaged(sql, user, created!.id), isDrawSet: isNew && drawAt !== null }
   })
 }
 
@@ -229,10 +229,10 @@ export function changeEvent (
 ) {
   const { endsAt, date } = changes
   const eventColumns = toColumns(changes, ['title', 'description', 'imageUrl', 'date'])
-  return sql.begin(async transaction => {
-    const lines = await lockLines(transaction, sql`SELECT ${id}::uuid`)
-    await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
-    const [known] = await transaction<[Known]>`
+  return sql.begin(async sql => {
+    const lines = await lockLines(sql, sql`SELECT ${id}::uuid`)
+    await findManagedEvent(sql, user, id, EVENT_NOT_ALLOWED)
+    const [known] = await sql<[Known]>`
       SELECT
         date, sequence, ${runsUntil(sql)}::text AS until, duration_ms::float, place, online_url, capacity,
         opens_at AS "opensAt", closes_at AS "closesAt", draw_at AS "drawAt", drawn_at IS NOT NULL AS "isDrawn",
@@ -240,7 +240,7 @@ export function changeEvent (
       FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
     `
     checkWindow({ ...known, ...changes })
-    const drawAt = await findDrawChange(transaction, id, known, changes)
+    const drawAt = await findDrawChange(sql, id, known, changes)
     const columns = {
       ...toColumns(changes, STORED_DETAILS),
       ...endsAt !== undefined && { duration_ms: durationOf(new Date(date ?? known.date), endsAt) },
@@ -250,23 +250,23 @@ export function changeEvent (
     const isNews = (['duration_ms', 'place', 'online_url'] as const).some(column => next[column] !== known[column])
     const isDrawMoved = drawAt instanceof Date && known.drawAt !== null
     // A draw needs a number of seats.
-    if (drawAt === null) await removeDraw(transaction, id)
+    if (drawAt === null) await removeDraw(sql, id)
     // Before the capacity changes, because `seatsOf` reads it.
     if (next.capacity !== known.capacity) {
-      await transaction`
+      await sql`
         INSERT INTO event_details AS details (event_id, seated_until)
         SELECT ${id}, max(since) FROM (${seatsOf(sql, sql`${id}::uuid`)}) AS seats WHERE state = 'seated'
         ON CONFLICT (event_id) DO UPDATE SET seated_until = coalesce(excluded.seated_until, details.seated_until)
       `
     }
-    await transaction`
+    await sql`
       INSERT INTO event_details ${sql(columns)} ON CONFLICT (event_id) DO UPDATE SET ${sql(columns)}
     `
-    if (drawAt) await setDraw(transaction, id, drawAt)
+    if (drawAt) await setDraw(sql, id, drawAt)
     // A trigger counts changes of the title and the date (migrations/20261120000006000_events.sql).
-    if (Object.keys(eventColumns).length > 0) await transaction`UPDATE events SET ${sql(eventColumns)} WHERE id = ${id}`
+    if (Object.keys(eventColumns).length > 0) await sql`UPDATE events SET ${sql(eventColumns)} WHERE id = ${id}`
     // One request is one change: the trigger has counted the title and the date one by one.
-    await transaction`
+    await sql`
       WITH changed AS (
         UPDATE events SET sequence = ${known.sequence + 1}
         WHERE id = ${id} AND (sequence > ${known.sequence} OR ${isNews || isDrawMoved})
@@ -281,9 +281,9 @@ export function changeEvent (
         WHERE greatest(${known.until}::text::timestamptz, ${runsUntil(sql)}) > now()
       `, user.id, CHANGES)}
     `
-    await tellSeats(transaction, outbox, lines, user.id)
-    await tellMissed(transaction, outbox, lines, user.id)
-    return { event: await readManaged(transaction, user, id), isDrawSet: drawAt !== undefined }
+    await tellSeats(sql, outbox, lines, user.id)
+    await tellMissed(sql, outbox, lines, user.id)
+    return { event: await readManaged(sql, user, id), isDrawSet: drawAt !== undefined }
   })
 }
 
@@ -355,14 +355,14 @@ export function removeSeat (
   sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
   { user, id, registrationId }: { user: User, id: string, registrationId: string }
 ) {
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     // The lock order of an erasure prevents a deadlock.
-    await transaction`
+    await sql`
       SELECT FROM users WHERE id = (SELECT user_id FROM event_registrations WHERE id = ${registrationId}) FOR KEY SHARE
     `
-    const lines = await lockLines(transaction, sql`SELECT ${id}::uuid`)
-    await findManagedEvent(transaction, user, id, EVENT_NOT_ALLOWED)
-    const [removed] = await transaction`
+    const lines = await lockLines(sql, sql`SELECT ${id}::uuid`)
+    await findManagedEvent(sql, user, id, EVENT_NOT_ALLOWED)
+    const [removed] = await sql`
       WITH registrations AS (
         DELETE FROM event_registrations WHERE id = ${registrationId} AND event_id = ${id} RETURNING *
       ), emailed AS (${outbox.enqueue('seat-removed', sql`
@@ -377,6 +377,6 @@ export function removeSeat (
       SELECT id FROM registrations
     `
     if (!removed) throw new HttpError(404, 'Registration not found')
-    await tellSeats(transaction, outbox, lines, user.id)
+    await tellSeats(sql, outbox, lines, user.id)
   })
 }

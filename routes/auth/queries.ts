@@ -63,8 +63,8 @@ export async function signInWithIdentity (
 ): Promise<ProviderAccount> {
   const { email, id, avatar, firstName, lastName } = identity
   // Tried again here, because the identity provider takes the code of a sign-in only once.
-  const account = await retryConflict(() => sql.begin(async transaction => {
-    const [account] = await transaction<ProviderAccount[]>`
+  const account = await retryConflict(() => sql.begin(async sql => {
+    const [account] = await sql<ProviderAccount[]>`
       WITH known AS (
         SELECT id, email, role, idp_id, ${epochOf(sql)} AS epoch FROM users WHERE email = ${email}
       ), unlinked AS (
@@ -102,8 +102,8 @@ export async function signInWithIdentity (
       UNION ALL
       SELECT id, email, role, epoch, NULL, false FROM known WHERE idp_id IS NOT NULL
     `
-    if (account?.account === 'reclaimed') await revokeCalendar(transaction, account.userId)
-    if (account?.isNewlyVerified) await tellVerified(transaction, outbox, account.userId, account.userId)
+    if (account?.account === 'reclaimed') await revokeCalendar(sql, account.userId)
+    if (account?.isNewlyVerified) await tellVerified(sql, outbox, account.userId, account.userId)
     return account
   }))
   // A parallel request has created or linked the account, so this time it will be found.

@@ -111,18 +111,18 @@ export function insertDraft (
   sql: Sql, picturesUrl: string | null, blog: NewBlog, attempt: Attempt | undefined, network: string,
   { DRAFT_MB_PER_USER: megabytes, LIMIT_WINDOW }: Pick<Config, 'DRAFT_MB_PER_USER' | 'LIMIT_WINDOW'>
 ) {
-  return sql.begin(async transaction => expectOne(await createOnce(transaction, attempt, async () => {
+  return sql.begin(async sql => expectOne(await createOnce(sql, attempt, async () => {
     // Parallel submissions of an author wait here, so that the next statement counts all posts.
-    await transaction`SELECT FROM users WHERE id = ${blog.authorId} FOR NO KEY UPDATE`
+    await sql`SELECT FROM users WHERE id = ${blog.authorId} FOR NO KEY UPDATE`
     const bytes = sizeOfDraft(blog)
-    if (bytes + await bytesOfDrafts(transaction, blog.authorId) > megabytes * 1_000_000) {
+    if (bytes + await bytesOfDrafts(sql, blog.authorId) > megabytes * 1_000_000) {
       throw new HttpError(413, tooManyDrafts(megabytes))
     }
-    await consume(transaction, {
+    await consume(sql, {
       name: 'drafts', key: network, max: NETWORK_ACCOUNTS * megabytes * 1000, message: TOO_MANY_DRAFTS,
     }, LIMIT_WINDOW, Math.ceil(bytes / 1000))
-    return [await insertNewBlog(transaction, picturesUrl, blog)]
-  }, ([id]) => findBlogs(transaction, picturesUrl, id!)))) as Promise<BlogWithAuthor>
+    return [await insertNewBlog(sql, picturesUrl, blog)]
+  }, ([id]) => findBlogs(sql, picturesUrl, id!)))) as Promise<BlogWithAuthor>
 }
 
 async function insertNewBlog (

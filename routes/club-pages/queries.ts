@@ -63,25 +63,25 @@ export async function changeClub (
 ): Promise<ClubPage> {
   const { name, joining } = changes
   const fields = toColumns(changes, ['name', 'description', 'imageUrl'])
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     // One rename at a time: two of the same name would be a deadlock, and three a 500.
-    if (name !== undefined) await transaction`SELECT pg_advisory_xact_lock(hashtextextended('names of clubs', 0))`
+    if (name !== undefined) await sql`SELECT pg_advisory_xact_lock(hashtextextended('names of clubs', 0))`
     // Waits for an end of the office that is running.
-    await transaction`SELECT FROM users WHERE id = ${userId} FOR SHARE`
+    await sql`SELECT FROM users WHERE id = ${userId} FOR SHARE`
     // Waits for running requests to join, see `joinClub`.
-    const [club] = await transaction<{ name: string }[]>`
+    const [club] = await sql<{ name: string }[]>`
       SELECT name FROM clubs WHERE id = ${id} FOR NO KEY UPDATE
     `
-    const { isAdmin } = await findManager(transaction, userId, id)
+    const { isAdmin } = await findManager(sql, userId, id)
     if (name !== undefined && name !== club!.name && !isAdmin) throw new HttpError(403, NOT_RENAMED)
-    if (Object.keys(fields).length > 0) await transaction`UPDATE clubs SET ${sql(fields)} WHERE id = ${id}`
+    if (Object.keys(fields).length > 0) await sql`UPDATE clubs SET ${sql(fields)} WHERE id = ${id}`
     if (joining !== undefined) {
-      await transaction`
+      await sql`
         INSERT INTO club_details (club_id, joining) VALUES (${id}, ${joining})
         ON CONFLICT (club_id) DO UPDATE SET joining = excluded.joining
       `
     }
-    const [page] = await transaction<[{ club: ClubPage }]>`${clubPage(sql, id, picturesUrl)}`
+    const [page] = await sql<[{ club: ClubPage }]>`${clubPage(sql, id, picturesUrl)}`
     return page.club
   }).catch((error: { code?: string }) => {
     // A different club has the name.
@@ -162,27 +162,27 @@ export function changeMember (
   sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>, { actorId, clubId, userId, decision }:
   { actorId: string, clubId: string, userId: string, decision: MemberDecision }
 ) {
-  return sql.begin(async transaction => {
-    await lockOffices(transaction, clubId, actorId, userId)
-    const { leads } = await findManager(transaction, actorId, clubId)
-    const before = await findMembership(transaction, userId, clubId)
+  return sql.begin(async sql => {
+    await lockOffices(sql, clubId, actorId, userId)
+    const { leads } = await findManager(sql, actorId, clubId)
+    const before = await findMembership(sql, userId, clubId)
     if (!before?.state) throw new HttpError(404, 'Member not found')
     const target = { ...before, userId, clubId, actorId, isActor: actorId === userId, leads }
     await ('office' in decision
-      ? changeOffice(transaction, target, decision.office)
-      : changeState(transaction, target, decision))
-    const after = (await findMembership(transaction, userId, clubId))!
-    const [member] = await transaction<[ChangedMember]>`
+      ? changeOffice(sql, target, decision.office)
+      : changeState(sql, target, decision))
+    const after = (await findMembership(sql, userId, clubId))!
+    const [member] = await sql<[ChangedMember]>`
       SELECT users.id AS "userId", state, ${officeOf(sql)} AS office, ${offerColumns(sql, sql`now()`)}
       FROM club_members AS members JOIN users ON users.id = user_id JOIN clubs ON clubs.id = members.club_id
       WHERE users.id = ${userId} AND clubs.id = ${clubId}
     `
     const kind = kindOf(before, after)
     if (kind && actorId !== userId) {
-      await transaction`${enqueueClubDecision(transaction, outbox, { userId, clubId, kind }, actorId)}`
+      await sql`${enqueueClubDecision(sql, outbox, { userId, clubId, kind }, actorId)}`
     }
     if (before.office && !after.office) {
-      await transaction`${enqueueLeftRequests(transaction, outbox, clubId, actorId)}`
+      await sql`${enqueueLeftRequests(sql, outbox, clubId, actorId)}`
     }
     const changed: MemberChange = {
       ...after.state !== before.state && { state: member.state },

@@ -85,9 +85,9 @@ export function updateEvent (
   { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
   const { title, description, imageUrl, data, clubId } = changes
-  return sql.begin(async transaction => {
-    const lines = await lockLines(transaction, sql`SELECT ${id}::uuid`)
-    const [outcome] = await transaction<{ allowed: boolean, event: Event }[]>`
+  return sql.begin(async sql => {
+    const lines = await lockLines(sql, sql`SELECT ${id}::uuid`)
+    const [outcome] = await sql<{ allowed: boolean, event: Event }[]>`
       WITH target AS (
         SELECT events.*, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
       ), changed AS (
@@ -117,7 +117,7 @@ export function updateEvent (
       FROM target
       WHERE NOT allowed OR EXISTS (SELECT FROM changed)
     `
-    if (outcome?.allowed) await tellMissed(transaction, outbox, lines, user.id)
+    if (outcome?.allowed) await tellMissed(sql, outbox, lines, user.id)
     return outcome
   })
 }
@@ -127,33 +127,33 @@ export function updateEvent (
  * emails to attendees of an event that is not over.
  */
 export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, id: string) {
-  return sql.begin(async transaction => {
-    await lockEvents(transaction, transaction`SELECT ${id}::uuid`)
+  return sql.begin(async sql => {
+    await lockEvents(sql, sql`SELECT ${id}::uuid`)
     // Messages about the event are sent even if it is deleted.
-    await transaction`
+    await sql`
       UPDATE event_messages SET event_id = NULL, event_title = title
-      FROM events WHERE events.id = ${id} AND event_id = events.id AND ${isManagedBy(transaction, user)}
+      FROM events WHERE events.id = ${id} AND event_id = events.id AND ${isManagedBy(sql, user)}
     `
-    const [outcome] = await transaction<{ allowed: boolean }[]>`
+    const [outcome] = await sql<{ allowed: boolean }[]>`
       WITH target AS (
-        SELECT events.*, ${isManagedBy(transaction, user)} AS allowed FROM events WHERE id = ${id}
+        SELECT events.*, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
       ), registrations AS (
         DELETE FROM event_registrations USING target WHERE event_id = target.id AND allowed
         RETURNING event_registrations.id, user_id
       ), deleted AS (
         DELETE FROM events USING target WHERE events.id = target.id AND allowed
-      ), emailed AS (${outbox.enqueueBatch('event-cancelled', transaction`
+      ), emailed AS (${outbox.enqueueBatch('event-cancelled', sql`
         SELECT
           NULL AS key, NULL::uuid AS event_id,
           jsonb_strip_nulls(jsonb_build_object('known', known))
-            || jsonb_build_object('event', ${cancelledEvent(transaction, 1)}) AS data,
+            || jsonb_build_object('event', ${cancelledEvent(sql, 1)}) AS data,
           user_ids
-        FROM target AS events JOIN clubs ON clubs.id = club_id ${withDetails(transaction)} CROSS JOIN LATERAL (
+        FROM target AS events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} CROSS JOIN LATERAL (
           SELECT known, array_agg(user_id) AS user_ids
-          FROM registrations LEFT JOIN (${knownBefore(transaction, transaction`${id}`)}) AS before USING (user_id)
-          WHERE ${comes(transaction)} GROUP BY known
+          FROM registrations LEFT JOIN (${knownBefore(sql, sql`${id}`)}) AS before USING (user_id)
+          WHERE ${comes(sql)} GROUP BY known
         ) AS told
-        WHERE allowed AND (${runsUntil(transaction)} > now() OR known IS NOT NULL)
+        WHERE allowed AND (${runsUntil(sql)} > now() OR known IS NOT NULL)
       `, user.id)})
       SELECT allowed FROM target
     `

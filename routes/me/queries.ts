@@ -89,17 +89,17 @@ export function setProfile (
   sql: Sql, picturesUrl: string | null, id: string,
   { firstName, lastName, avatar }: { firstName?: string, lastName?: string, avatar?: string | null }
 ) {
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     if (typeof avatar === 'string') {
       // The lock order of an erasure prevents a deadlock.
-      await transaction`SELECT FROM users WHERE id = ${id} FOR NO KEY UPDATE`
-      const { count } = await transaction`
+      await sql`SELECT FROM users WHERE id = ${id} FOR NO KEY UPDATE`
+      const { count } = await sql`
         SELECT FROM pictures WHERE id = ${avatar} AND user_id = ${id} FOR KEY SHARE
       `
       if (count === 0) throw new HttpError(404, 'Picture not found')
     }
     const url = typeof avatar === 'string' ? picturesUrl + avatar : null
-    const [user] = await transaction<Static<typeof CurrentUser>[]>`
+    const [user] = await sql<Static<typeof CurrentUser>[]>`
       WITH changed AS (
         UPDATE users SET
           first_name = coalesce(${firstName ?? null}, first_name),

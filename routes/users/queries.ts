@@ -123,17 +123,17 @@ export async function setUserClub (sql: Sql, picturesUrl: string | null, id: str
  * the liked mentors before the likes, in the same order as the deletion of a mentor, to prevent deadlocks.
  */
 export function deleteUser (sql: Sql, id: string) {
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     // Waits for running likes, so that the next statement sees them, and blocks new likes.
-    await transaction`SELECT FROM users WHERE id = ${id} FOR UPDATE`
-    await transaction`
+    await sql`SELECT FROM users WHERE id = ${id} FOR UPDATE`
+    await sql`
       SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
       ORDER BY id FOR KEY SHARE
     `
     // The lock order of a sender.
-    await transaction`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
-    await releaseMessages(transaction, id)
-    const { count } = await transaction`DELETE FROM users WHERE id = ${id}`
+    await sql`SELECT FROM emails WHERE user_id = ${id} ORDER BY id FOR UPDATE`
+    await releaseMessages(sql, id)
+    const { count } = await sql`DELETE FROM users WHERE id = ${id}`
     return count > 0
   })
 }

@@ -12,12 +12,12 @@ type Calendar = Static<typeof create.response[201]>['calendar']
  * revoked since the request arrived, because the link would outlive the token.
  */
 export function replaceCalendar (sql: Sql, { id, epoch }: { id: string, epoch?: string }, tokenHash: string) {
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     // Waits for a running revocation, so that the next statement sees it. A later revocation waits for this
     // transaction.
-    const { count } = await transaction`SELECT FROM users WHERE id = ${id} FOR SHARE`
+    const { count } = await sql`SELECT FROM users WHERE id = ${id} FOR SHARE`
     if (count === 0) throw new HttpError(401, 'Unauthorized')
-    const [calendar] = await transaction<Pick<Calendar, 'createdAt'>[]>`
+    const [calendar] = await sql<Pick<Calendar, 'createdAt'>[]>`
       INSERT INTO calendar_tokens (user_id, token_hash)
       SELECT ${id}, ${tokenHash}
       WHERE NOT EXISTS (SELECT FROM revoked_tokens WHERE user_id = ${id} AND epoch IS DISTINCT FROM ${epoch ?? null})

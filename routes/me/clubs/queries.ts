@@ -58,14 +58,14 @@ export function joinClub (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
   { userId, clubId, message, news }: { userId: string, clubId: string } & Static<typeof join.body>
 ) {
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     // Two requests of a user follow one another, so none misses a club that counts.
-    const { count: users } = await transaction`SELECT FROM users WHERE id = ${userId} FOR NO KEY UPDATE`
+    const { count: users } = await sql`SELECT FROM users WHERE id = ${userId} FOR NO KEY UPDATE`
     if (users === 0) throw new HttpError(401, 'Unauthorized')
     // Waits for a change of `joining` that is running, see `changeClub`. The next statement sees it.
-    const { count: clubs } = await transaction`SELECT FROM clubs WHERE id = ${clubId} FOR SHARE`
+    const { count: clubs } = await sql`SELECT FROM clubs WHERE id = ${clubId} FOR SHARE`
     if (clubs === 0) throw new HttpError(404, 'Club not found')
-    const [known] = await transaction<[{
+    const [known] = await sql<[{
       joining: 'open' | 'request' | 'closed', state: OwnMembership['state'] | null, isRefused: boolean, others: number,
     }]>`
       SELECT
@@ -80,7 +80,7 @@ export function joinClub (
       if (joining === 'closed') throw new HttpError(409, CLOSED)
       if (state === 'refused' && known.isRefused) throw new HttpError(409, REFUSED)
       if (state !== 'requested' && known.others >= MOST_CLUBS) throw new HttpError(409, TOO_MANY)
-      await transaction`
+      await sql`
         INSERT INTO club_members AS known (user_id, club_id, state, message)
         VALUES (
           ${userId}, ${clubId}, ${joining === 'open' ? 'member' : 'requested'},
@@ -96,15 +96,15 @@ export function joinClub (
               THEN known.changed_at
             ELSE excluded.changed_at END
       `
-      await deleteOldRefusals(transaction)
+      await deleteOldRefusals(sql)
     }
     if (news !== undefined) {
-      await transaction`UPDATE club_members SET news = ${news} WHERE user_id = ${userId} AND club_id = ${clubId}`
+      await sql`UPDATE club_members SET news = ${news} WHERE user_id = ${userId} AND club_id = ${clubId}`
     }
-    const club = await readMembership(transaction, userId, clubId)
+    const club = await readMembership(sql, userId, clubId)
     const isNew = club.state !== state
     if (isNew && club.state === 'requested') {
-      await transaction`${enqueueRequests(transaction, outbox, clubId, userId)}`
+      await sql`${enqueueRequests(sql, outbox, clubId, userId)}`
     }
     return { club, isNew }
   })
@@ -124,23 +124,23 @@ const deleteOldRefusals = (sql: TransactionSql) => sql`
  * the new role if it changed. Throws an HttpError if the user is unknown or not in the club.
  */
 export function leaveClub (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, userId: string, clubId: string) {
-  return sql.begin(async transaction => {
-    await lockOffices(transaction, clubId, userId)
-    const role = await findOwnRole(transaction, userId)
-    const before = await findMembership(transaction, userId, clubId)
+  return sql.begin(async sql => {
+    await lockOffices(sql, clubId, userId)
+    const role = await findOwnRole(sql, userId)
+    const before = await findMembership(sql, userId, clubId)
     if (before?.state !== 'member' && before?.state !== 'requested') {
       throw new HttpError(404, 'You are not in this club')
     }
-    await endOffice(transaction, userId, clubId)
+    await endOffice(sql, userId, clubId)
     // A withdrawn request leaves a refusal as it was, so that it cannot be deleted by asking again and leaving.
-    await transaction`
+    await sql`
       UPDATE club_members SET state = 'refused', message = NULL, changed_at = refused_at
       WHERE user_id = ${userId} AND club_id = ${clubId} AND state = 'requested' AND refused_at IS NOT NULL
     `
-    await transaction`DELETE FROM club_members WHERE user_id = ${userId} AND club_id = ${clubId} AND state <> 'refused'`
+    await sql`DELETE FROM club_members WHERE user_id = ${userId} AND club_id = ${clubId} AND state <> 'refused'`
     const hadOffice = before.office !== null
-    if (hadOffice) await transaction`${enqueueLeftRequests(transaction, outbox, clubId, userId)}`
-    const after = await findOwnRole(transaction, userId)
+    if (hadOffice) await sql`${enqueueLeftRequests(sql, outbox, clubId, userId)}`
+    const after = await findOwnRole(sql, userId)
     return { hadOffice, newRole: after === role ? undefined : after }
   })
 }
@@ -156,10 +156,10 @@ export function answerOffer (
   sql: Sql, outbox: Pick<Outbox, 'canVerify' | 'enqueue'>,
   { userId, clubId, accept, office }: { userId: string, clubId: string } & Static<typeof answerOfferSchema.body>
 ) {
-  return sql.begin(async transaction => {
-    await lockOffices(transaction, clubId, userId)
-    const former = await findOwnRole(transaction, userId)
-    const before = await findMembership(transaction, userId, clubId)
+  return sql.begin(async sql => {
+    await lockOffices(sql, clubId, userId)
+    const former = await findOwnRole(sql, userId)
+    const before = await findMembership(sql, userId, clubId)
     if (!before?.offered) throw new HttpError(404, NO_OFFER)
     let replacedId: string | undefined
     if (accept) {
@@ -168,15 +168,15 @@ export function answerOffer (
       if (!before.isOfferValid || isDifferent) throw new HttpError(409, OFFER_ENDED)
       if (before.isElsewhere) throw new HttpError(409, ELSEWHERE)
       if (outbox.canVerify && !before.isEmailVerified) throw new HttpError(409, NOT_VERIFIED)
-      replacedId = await giveOffice(transaction, userId, clubId, before.offered)
+      replacedId = await giveOffice(sql, userId, clubId, before.offered)
     }
-    await withdrawOffer(transaction, userId, clubId)
+    await withdrawOffer(sql, userId, clubId)
     if (replacedId) {
       const decision = { userId: replacedId, clubId, kind: 'demoted' as const }
-      await transaction`${enqueueClubDecision(transaction, outbox, decision, userId)}`
+      await sql`${enqueueClubDecision(sql, outbox, decision, userId)}`
     }
-    const role = await findOwnRole(transaction, userId)
-    const club = await readMembership(transaction, userId, clubId)
+    const role = await findOwnRole(sql, userId)
+    const club = await readMembership(sql, userId, clubId)
     return { club, role, isNewRole: role !== former, replacedId }
   })
 }

@@ -21,10 +21,10 @@ export const notificationsQuery = (
 /** Changes the given email preferences. Returns all preferences; `undefined` for an unknown user. */
 export function setNotifications (sql: Sql, userId: string, wanted: Partial<Notifications>) {
   const columns = { ...toColumns(wanted, SWITCH_NAMES), user_id: userId }
-  return sql.begin(async transaction => {
-    const { count } = await transaction`SELECT FROM users WHERE id = ${userId} FOR KEY SHARE`
+  return sql.begin(async sql => {
+    const { count } = await sql`SELECT FROM users WHERE id = ${userId} FOR KEY SHARE`
     if (count === 0) return undefined
-    const [{ notifications }] = await transaction<[{ notifications: Notifications }]>`
+    const [{ notifications }] = await sql<[{ notifications: Notifications }]>`
       INSERT INTO notifications ${sql(columns)} ON CONFLICT (user_id) DO UPDATE SET ${sql(columns)}
       RETURNING ${preferences(sql)} AS notifications
     `

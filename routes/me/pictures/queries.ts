@@ -23,22 +23,22 @@ export const picturesOfUserQuery = (sql: Sql, userId: string, baseUrl: string): 
  * picture. A picture with uses stays, unless `force` is set. Then it disappears from the avatar and posts of its owner.
  */
 export function deletePicture (sql: Sql, user: User, id: string, force: boolean): Promise<PictureUse[] | undefined> {
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     // The lock order of an erasure prevents a deadlock.
-    await transaction`
+    await sql`
       SELECT FROM users WHERE id = (SELECT user_id FROM pictures WHERE id = ${id}) FOR NO KEY UPDATE
     `
-    const { count } = await transaction`
+    const { count } = await sql`
       SELECT FROM pictures WHERE id = ${id} AND (user_id = ${user.id} OR ${user.role === 'ADMIN'}) FOR UPDATE
     `
     if (count === 0) return undefined
     // Reads the uses after the locks, because a statement that waits for a lock does not see newer rows.
-    const [{ uses }] = await transaction<[{ uses: PictureUse[] }]>`
-      SELECT ${usesOfPicture(transaction)} AS uses FROM pictures WHERE id = ${id}
+    const [{ uses }] = await sql<[{ uses: PictureUse[] }]>`
+      SELECT ${usesOfPicture(sql)} AS uses FROM pictures WHERE id = ${id}
     `
     if (force || uses.length === 0) {
-      if (force) await removeFromOwner(transaction, id)
-      await transaction`DELETE FROM pictures WHERE id = ${id}`
+      if (force) await removeFromOwner(sql, id)
+      await sql`DELETE FROM pictures WHERE id = ${id}`
     }
     return uses
   })

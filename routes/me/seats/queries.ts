@@ -42,32 +42,32 @@ export function setComing (
   sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
   { userId, eventId, coming }: { userId: string, eventId: string, coming: boolean }
 ) {
-  return sql.begin(async transaction => {
+  return sql.begin(async sql => {
     // Before the lock of the line, so that people without a registration do not delay the others.
-    const { count } = await transaction`
+    const { count } = await sql`
       SELECT FROM event_registrations WHERE user_id = ${userId} AND event_id = ${eventId}
     `
     if (count === 0) return undefined
     // The lock order of an erasure prevents a deadlock.
-    await transaction`SELECT FROM users WHERE id = ${userId} FOR KEY SHARE`
-    const lines = await lockLines(transaction, sql`SELECT ${eventId}::uuid`)
-    const { count: isOver } = await transaction`
+    await sql`SELECT FROM users WHERE id = ${userId} FOR KEY SHARE`
+    const lines = await lockLines(sql, sql`SELECT ${eventId}::uuid`)
+    const { count: isOver } = await sql`
       SELECT FROM event_registrations AS registrations JOIN events ON events.id = event_id ${withDetails(sql)}
       WHERE user_id = ${userId} AND registrations.event_id = ${eventId} AND ${runsUntil(sql)} <= now()
     `
     if (isOver) throw new HttpError(409, EVENT_OVER)
-    const { count: answers } = await transaction`
+    const { count: answers } = await sql`
       INSERT INTO event_answers (registration_id, event_id, since, answered_at)
       SELECT id, event_id, CASE WHEN ${coming} THEN end_of_line(event_id) END, clock_timestamp()
       FROM event_registrations AS registrations
       WHERE user_id = ${userId} AND event_id = ${eventId} AND ${comes(sql)} <> ${coming}
       ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since, answered_at = excluded.answered_at
     `
-    const [row] = await transaction<{ seat: Static<typeof set.response[200]>['seat'] }[]>`
+    const [row] = await sql<{ seat: Static<typeof set.response[200]>['seat'] }[]>`
       SELECT row_to_json(seat) AS seat FROM (${seatsOfUser(sql, userId)} AND events.id = ${eventId}) AS seat
     `
     if (answers > 0 && coming) {
-      const { length: promoted } = await transaction`${outbox.enqueue('seat', sql`
+      const { length: promoted } = await sql`${outbox.enqueue('seat', sql`
         SELECT
           ${userId}::uuid AS user_id, ${placeInLine(sql, sql`${userId}`, sql`${eventId}`)} AS key,
           jsonb_build_object('event', ${eventId}::text) AS data
@@ -75,14 +75,14 @@ export function setComing (
         WHERE ${isTentative(sql, sql`announced -> 'seat'`)} AND ${row!.seat.state === 'seated'}
       `, userId)}`
       if (promoted === 0) {
-        await transaction`${outbox.enqueue('event-changed', sql`
+        await sql`${outbox.enqueue('event-changed', sql`
           SELECT
             ${userId}::uuid AS user_id, NULL AS key,
             jsonb_build_object('event', events.id, 'known', ${knownEvent(sql)}) AS data
           FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
           WHERE events.id = ${eventId} AND sequence > 0
         `, userId)}`
-        await transaction`${outbox.enqueue('registration', sql`
+        await sql`${outbox.enqueue('registration', sql`
           SELECT
             ${userId}::uuid AS user_id, ${placeInLine(sql, sql`${userId}`, sql`${eventId}`)} AS key,
             jsonb_build_object('event', ${eventId}::text) AS data
@@ -90,7 +90,7 @@ export function setComing (
         `, userId)}`
       }
     }
-    await tellSeats(transaction, outbox, lines, userId)
+    await tellSeats(sql, outbox, lines, userId)
     return row?.seat
   })
 }
