@@ -6,7 +6,7 @@ import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, type Person, signToken } from './fixture.ts'
 import { type Clients, recipeOf, startHostile } from './hostile-clients.ts'
 import { openClient, type Outcome } from './http.ts'
-import { createGroup, fill, HONEST, memoryOf, visit, WAIT } from './memory.ts'
+import { createGroup, fill, HONEST, memoryOf, NO_GROUP, visit, WAIT } from './memory.ts'
 import { type Row, rowOf } from './report.ts'
 import { startService } from './service.ts'
 import { openStreams } from './streams.ts'
@@ -33,7 +33,10 @@ export function hostileFaults ({ scope, directory, short, seed }: Setting): Faul
     name: `hostile: random clients, ${megabytes} MB`,
     async run () {
       const row: Row = rowOf(this.name, [], [])
-      let target = await start(megabytes)
+      const own = scope.inner()
+      const group = await createGroup(own, megabytes)
+      if (!group) return { ...row, missing: NO_GROUP }
+      let target = await start(group)
       const deadline = performance.now() + (short ? 15 : 300) * 1000
       let n = seed
       for (; performance.now() < deadline; n++) {
@@ -41,35 +44,35 @@ export function hostileFaults ({ scope, directory, short, seed }: Setting): Faul
         const problems = await attempt(recipe, target, row)
         if (problems.length === 0) continue
         await target.own.end()
-        const least = short ? recipe : await minimize(recipe, megabytes)
+        const least = short ? recipe : await minimize(recipe, group)
         row.problems.push(...problems.map(problem => `--seed ${n}: ${problem}`))
         row.problems.push(...least.map(clients => JSON.stringify(clients)))
-        target = await start(megabytes)
+        target = await start(group)
       }
       await target.own.end()
+      await own.end()
       row.note = `recipes ${seed} to ${n - 1}`
       return row
     },
   })
 
   /** Returns the recipe without clients that its finding does not need. */
-  async function minimize (recipe: Clients[], megabytes: number): Promise<Clients[]> {
+  async function minimize (recipe: Clients[], group: string): Promise<Clients[]> {
     for (const one of recipe) {
       const rest = recipe.filter(other => other !== one)
       if (rest.length === 0) break
-      const target = await start(megabytes)
+      const target = await start(group)
       const problems = await attempt(rest, target)
       await target.own.end()
-      if (problems.length > 0) return minimize(rest, megabytes)
+      if (problems.length > 0) return minimize(rest, group)
     }
     return recipe
   }
 
-  /** Starts a service with so much memory, if this machine can limit it. */
-  async function start (megabytes: number) {
+  /** Starts a service in a control group. */
+  async function start (group: string) {
     const { fixture, DATABASE_URL, author, student } = await server()
     const own = scope.inner()
-    const group = await createGroup(own, megabytes)
     const service = await startService(own, directory, { DATABASE_URL, PUBLIC_URL: 'https://api.example.org' }, group)
     const { send, end } = openClient(service.url, 1, 2 * WAIT, HONEST)
     own.teardown(end)

@@ -37,6 +37,9 @@ const VARIABLES = { PUBLIC_URL: 'https://api.example.org', METRICS_TOKEN }
 const MEMORY = 512
 const LESS_MEMORY = 256
 
+/** Why a fault is missing that limits memory. */
+export const NO_GROUP = 'no control group of memory can be made here'
+
 export const HONEST = '127.0.0.9'
 
 /** How long an operation may wait, in milliseconds: the default of DATABASE_TIMEOUT. */
@@ -106,7 +109,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     const row: Row = rowOf(name, [], [])
     const own = scope.inner()
     const group = await createGroup(own, memory)
-    if (!group) return { ...row, missing: 'no control group of memory can be made here' }
+    if (!group) return { ...row, missing: NO_GROUP }
     const { fixture, DATABASE_URL, author } = await server()
     try {
       const service = await startService(own, directory, { ...VARIABLES, DATABASE_URL, ...variables }, group)
@@ -181,7 +184,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     const row: Row = rowOf(name, [], [])
     const own = scope.inner()
     const group = await createGroup(own)
-    if (!group) return { ...row, missing: 'no control group of memory can be made here' }
+    if (!group) return { ...row, missing: NO_GROUP }
     const { fixture, DATABASE_URL } = await server()
     const body = await photo(side).jpeg({ quality: 50 }).toBuffer()
     try {
@@ -224,7 +227,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     const row: Row = rowOf(name, [], [])
     const own = scope.inner()
     const group = await createGroup(own)
-    if (!group) return { ...row, missing: 'no control group of memory can be made here' }
+    if (!group) return { ...row, missing: NO_GROUP }
     const { fixture, DATABASE_URL } = await server()
     try {
       const { url } = await startService(own, directory, { ...VARIABLES, DATABASE_URL }, group)

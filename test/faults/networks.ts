@@ -9,7 +9,7 @@ import { hashPassword } from '#lib/auth/passwords.js'
 import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, PASSWORD, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
-import { createGroup } from './memory.ts'
+import { createGroup, NO_GROUP } from './memory.ts'
 import { judge, type Row, rowOf } from './report.ts'
 import type { Scope } from '../scope.ts'
 import { startService } from './service.ts'
@@ -86,6 +86,7 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
     const { name, variables, memory, attackers, honest, check } = attack
     const row: Row = rowOf(name, [], [])
     const group = memory ? await createGroup(own, memory) : undefined
+    if (memory && !group) return { ...row, missing: NO_GROUP }
     const { url, child } = await startService(own, directory, { DATABASE_URL, ...variables }, group)
     const clients = honest.map(client => ({ ...client, ...openClient(url, 1, TIMEOUT, client.network) }))
     own.teardown(() => clients.forEach(({ end }) => end()))
