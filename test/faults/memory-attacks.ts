@@ -35,6 +35,9 @@ const otherList = () => HEAD(`/events?limit=${10_000 + ++limit}`)
 
 const watch = (lists: string[]) => `/live?${new URLSearchParams(lists.map((list): [string, string] => ['list', list]))}`
 
+/** Long lists for 13 streams, because a stream watches at most 8. */
+const LONG_LISTS = Array.from({ length: 100 }, (_, n) => `/events?limit=${10_000 + n}`)
+
 /** Pictures whose conversion takes as much memory as it may: of many pixels, progressive or wide. */
 const makePictures = () => Promise.all([
   photo(6000).jpeg({ quality: 60, chromaSubsampling: '4:4:4' }).toBuffer(),
@@ -68,6 +71,7 @@ export const BODIES = 'bodies that lack their last byte'
 export const FEWER_BODIES = 'bodies of 150 clients that lack their last byte'
 export const HOST = 'a pattern as host'
 export const ABANDONED = 'uploads of clients that leave'
+const BESIDE_STREAMS = '13 streams of 100 long lists beside two lists that nobody reads, and uploads'
 
 /** A body of 14,500 bytes in chunks of one byte, which does not end. */
 const CHUNKS = '1\r\nx\r\n'.repeat(14_500)
@@ -114,13 +118,20 @@ export const ATTACKS: Record<string, Attack> = {
     const timer = setInterval(() => socket.write(otherList().repeat(5)), 20)
     socket.on('close', () => clearInterval(timer)).resume()
   }),
-  'readers of nothing': ({ port }) => open(port, 60, socket => { socket.pause().write(HEAD('/events?limit=9999')) }),
+  'readers of nothing': target => readNothing(target, 60),
   [UNREAD_STREAMS]: ({ port }) => open(port, 400, socket => {
     socket.pause().write(HEAD(watch(['/events', '/mentors', '/clubs', '/blogs', '/testimonials', '/agenda'])))
   }),
   'streams of 100 long lists': ({ port }) => open(port, 100, (socket, n) => {
     socket.resume().write(HEAD(watch([`/events?limit=${10_000 + n}`])))
   }),
+  [BESIDE_STREAMS]: target => [
+    ...open(target.port, 13, (socket, n) => {
+      socket.resume().write(HEAD(watch(LONG_LISTS.filter((_, list) => list % 13 === n))))
+    }),
+    ...readNothing(target, 2),
+    ...ATTACKS[UPLOADS]!(target),
+  ],
   [UPLOADS]: ({ port, author }) => open(port, 16, socket => {
     let count = 0
     const next = () => upload(socket, author, pictures[count++ % pictures.length]!)
@@ -195,6 +206,10 @@ const sendBodies = ({ port, author }: Target, count: number) => open(port, count
     `Authorization: Bearer ${author.token}\r\nContent-Length: 1048576\r\n\r\n${' '.repeat(1_048_575)}`)
 })
 
+/** Asks for long lists, and does not read them. */
+const readNothing = ({ port }: Target, count: number) =>
+  open(port, count, socket => { socket.pause().write(HEAD('/events?limit=9999')) })
+
 /** Writes an upload. Calls `done` when the kernel has taken it. */
 function upload (socket: Socket, { token }: Person, picture: Buffer, done?: () => void) {
   socket.write('POST /me/pictures HTTP/1.1\r\nHost: a\r\nContent-Type: image/jpeg\r\n' +
@@ -209,7 +224,7 @@ export function startAttacks (names: string[], target: Target) {
 
 if (!isMainThread && workerData.names) {
   const { names, target } = workerData as { names: string[], target: Target }
-  if (names.includes(UPLOADS)) pictures = await makePictures()
+  if ([UPLOADS, BESIDE_STREAMS].some(name => names.includes(name))) pictures = await makePictures()
   parentPort!.postMessage('begun')
   let sockets: Socket[] = []
   setInterval(() => {
