@@ -1,5 +1,5 @@
-// Clients that nobody wrote: random combinations of operations, bodies, framing, pauses, pipelining, slow reading,
-// aborts and networks. As a worker thread this file runs them.
+// Clients that nobody wrote: random combinations of operations, query strings, bodies, framing, pauses, pipelining,
+// slow reading, aborts and networks. As a worker thread this file runs them.
 import { readFile } from 'node:fs/promises'
 import { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -8,11 +8,19 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import fc from 'fast-check'
 
 import { PNG } from '../fixtures.ts'
+import { PASSWORD } from './fixture.ts'
 
-/** The operations of the contract and beyond, as `GET /events/{id}`. */
-const { paths } = JSON.parse(await readFile(new URL('openapi.json', import.meta.resolve('#package.json')), 'utf8'))
-const OPERATIONS = Object.entries<object>(paths).flatMap(([path, methods]) =>
-  Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`))
+const { paths, components } =
+  JSON.parse(await readFile(new URL('openapi.json', import.meta.resolve('#package.json')), 'utf8'))
+
+/** The operations of the contract and beyond, as `GET /events/{id}`, each with examples of its fields. */
+const OPERATIONS: Record<string, object> = Object.fromEntries(Object.entries<any>(paths).flatMap(([path, methods]) =>
+  Object.entries<any>(methods).map(([method, { requestBody }]) => {
+    const schema = requestBody?.content['application/json']?.schema.$ref.split('/').pop()
+    const fields = Object.entries<any>(components.schemas[schema]?.properties ?? {})
+    const examples = fields.map(([name, field]) => [name, field.examples?.[0] ?? field.enum?.[0]])
+    return [`${method.toUpperCase()} ${path}`, Object.fromEntries(examples)]
+  })))
 
 /** What costs most comes as often as everything else together. */
 const HEAVY = [
@@ -21,23 +29,40 @@ const HEAVY = [
   'GET /events?limit=9999', 'GET /events?limit={n}', 'GET /blogs/{id}', 'GET /clubs', 'GET /feeds/events.ics',
   'GET /live?list=/events&list=/clubs', 'GET /live?list=/events%3Flimit={n}', 'GET /auth/me', 'GET /openapi.json',
   'GET /docs/json', 'GET /docs/yaml', 'GET /docs/static/swagger-ui-bundle.js', 'GET /livez', 'OPTIONS /events',
+  'POST /agenda/{id}/copies', 'PUT /me/seats/{eventId}', 'GET /agenda/{id}/seats', 'GET /exports/users.csv',
+  'GET /exports/events/{id}/registrations.csv', 'GET /pictures/{id}',
 ]
 
-/** Bodies of about so many bytes, with the fields of all operations. */
-const BODIES: Record<string, (bytes: number) => string | Buffer> = {
-  'a long text': bytes => withFields(JSON.stringify('x'.repeat(bytes))),
-  'many small values': bytes => withFields(`[${'0,'.repeat(bytes / 2)}0]`),
-  'many small objects': bytes => withFields(`[${'{},'.repeat(bytes / 3)}{}]`),
-  'many keys': bytes => withFields(`{${Array.from({ length: bytes / 10 }, (_, n) => `"k${n}":0,`).join('')}"z":0}`),
-  'nested arrays': bytes => withFields(`${'['.repeat(bytes / 2)}${']'.repeat(bytes / 2)}`),
-  'escapes and surrogates': bytes => withFields(`"${'\\ud800'.repeat(bytes / 6)}"`),
-  'without its end': bytes => withFields(JSON.stringify('x'.repeat(bytes))).slice(0, -1),
-  'a prototype': () => withFields('0,"__proto__":{"a":1},"constructor":{"prototype":{"a":1}}'),
-  'a picture': bytes => Buffer.concat([PNG, Buffer.alloc(bytes)]),
-}
+/** The kinds of ids in paths that name them differently. */
+const KINDS: Record<string, string> = { agenda: 'events', 'club-pages': 'clubs', account: 'users' }
 
-const withFields = (value: string) => '{"title":"T","name":"N","description":"D","email":"a@example.org",' +
-  `"password":"correct horse","firstName":"A","lastName":"B","content":${value}}`
+const DATES = Array.from({ length: 52 }, (_, n) => new Date(Date.UTC(2031, 0, 1 + n)).toISOString())
+
+/** Values of about so many bytes in JSON. */
+const VALUES: Record<string, (bytes: number) => string> = {
+  'a long text': bytes => JSON.stringify('x'.repeat(bytes)),
+  'many small values': bytes => `[${'0,'.repeat(bytes / 2)}0]`,
+  'many small objects': bytes => `[${'{},'.repeat(bytes / 3)}{}]`,
+  'many keys': bytes => `{${Array.from({ length: bytes / 10 }, (_, n) => `"k${n}":0,`).join('')}"z":0}`,
+  'nested arrays': bytes => `${'['.repeat(bytes / 2)}${']'.repeat(bytes / 2)}`,
+  'escapes and surrogates': bytes => `"${'\\ud800'.repeat(bytes / 6)}"`,
+  'a text without its end': bytes => `"${'x'.repeat(bytes)}`,
+  'a prototype': () => '0,"__proto__":{"a":1},"constructor":{"prototype":{"a":1}}',
+}
+const PICTURE = 'a picture'
+
+/** Query strings. */
+const QUERIES: Record<string, string> = {
+  none: '',
+  'a long value': `list=${'x'.repeat(14_000)}`,
+  'a long number': `limit=${'9'.repeat(14_000)}`,
+  'many parameters': Array.from({ length: 1500 }, (_, n) => `k${n}=&`).join(''),
+  'many values': 'page=1&limit=2&'.repeat(900),
+  'many lists': 'list=/events&'.repeat(1000),
+  'escapes that cannot be decoded': `cursor=${'%FF'.repeat(4500)}`,
+  'escaped escapes': `list=/events%3Fpage=1${'%2526'.repeat(2500)}`,
+  'a prototype': '__proto__[a]=1&constructor=1&__proto__=1',
+}
 
 /** Further headers of requests, including headers of published attacks on Node.js and Fastify. */
 const HEADERS: Record<string, string> = {
@@ -53,18 +78,22 @@ const HEADERS: Record<string, string> = {
   'many encodings': `Accept-Encoding: ${'br;q=0.1,'.repeat(1500)}gzip\r\nAccept: ${'a/b,'.repeat(500)}\r\n`,
   'a pattern as host': `X-Forwarded-Host: ${"$'".repeat(7000)}\r\n`,
   'many forwarders': `X-Forwarded-For: ${'1.2.3.4,'.repeat(1700)}\r\n`,
+  'a key of a retry': 'Idempotency-Key: 5f0f5e0b-4a9e-4f0e-9c55-8a1c9f0a6a2c\r\n',
   'an expectation': 'Expect: 100-continue\r\n',
   'an upgrade': 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n',
 }
 
-const TOKENS = ['none', 'student', 'author', 'forged'] as const
+const TOKENS = ['none', 'student', 'author', 'head', 'admin', 'forged'] as const
 
 /** A kind of hostile clients, which all do the same. */
 const CLIENTS = fc.record({
-  operation: fc.oneof(fc.constantFrom(...OPERATIONS), fc.constantFrom(...HEAVY)),
+  operation: fc.oneof(fc.constantFrom(...Object.keys(OPERATIONS)), fc.constantFrom(...HEAVY)),
   token: fc.constantFrom(...TOKENS),
+  query: fc.oneof(fc.constant('none'), fc.constant('none'), fc.constantFrom(...Object.keys(QUERIES))),
   headers: fc.oneof(fc.constant('none'), fc.constantFrom(...Object.keys(HEADERS))),
-  body: fc.constantFrom(...Object.keys(BODIES)),
+  body: fc.constantFrom(...Object.keys(VALUES), PICTURE),
+  /** The place of the field that has this value, in the order of openapi.json. Other fields have examples. */
+  field: fc.nat(15),
   bytes: fc.constantFrom(0, 100, 10_000, 100_000, 1_000_000),
   /** Bytes of an HTTP chunk; 0 for a body with Content-Length. */
   chunk: fc.constantFrom(0, 0, 1, 100, 10_000),
@@ -88,10 +117,11 @@ export type Clients = typeof CLIENTS extends fc.Arbitrary<infer Value> ? Value :
 export const recipeOf = (seed: number) =>
   fc.sample(fc.array(CLIENTS, { minLength: 1, maxLength: 3 }), { seed, numRuns: 1 })[0]!
 
-/** The service, the id of a row and the tokens. */
+/** The service, what clients know of its rows, and their tokens. */
 export interface Target {
   port: number
-  id: string
+  /** Ids by their kind, a calendar token and the email address of the student. */
+  known: Record<string, string>
   tokens: Record<typeof TOKENS[number], string>
 }
 
@@ -119,20 +149,38 @@ function messageOf (clients: Clients, target: Target) {
   return Buffer.concat([first, ...Array.from({ length: others }, (_, n) => requestOf(clients, target, n + 1))])
 }
 
-function requestOf (
-  { operation, token, headers, body, bytes, chunk, extension }: Clients, { id, tokens }: Target, n: number
-) {
+function requestOf (clients: Clients, { known, tokens }: Target, n: number) {
+  const { operation, token, query, headers, body, chunk, extension } = clients
   const [method, path] = operation.split(' ') as [string, string]
-  const payload = /^(GET|OPTIONS)/.test(method) ? undefined : Buffer.from(BODIES[body]!(bytes))
-  const head = [`${method} ${path.replace('{n}', String(1000 + n)).replace(/\{\w+\}/g, id)} HTTP/1.1`, 'Host: a']
+  const payload = /^(GET|OPTIONS)/.test(method) ? undefined : bodyOf(clients, known, n)
+  const url = path.replace('{n}', String(1000 + n)).replace(/([\w-]+)\/\{(\w+)\}/g, (_, part, name) =>
+    `${part}/${known[name === 'id' ? KINDS[part] ?? part : name.replace(/Id$/, 's')]}`)
+  const separator = query === 'none' ? '' : url.includes('?') ? '&' : '?'
+  const head = [`${method} ${url}${separator}${QUERIES[query]} HTTP/1.1`, 'Host: a']
   if (tokens[token]) head.push(`Authorization: Bearer ${tokens[token]}`)
   if (payload && !HEADERS[headers]!.includes('Content-Type')) {
-    head.push(`Content-Type: ${body === 'a picture' ? 'image/png' : 'application/json'}`)
+    head.push(`Content-Type: ${body === PICTURE ? 'image/png' : 'application/json'}`)
   }
   if (payload) head.push(chunk ? 'Transfer-Encoding: chunked' : `Content-Length: ${payload.length}`)
   const end = Buffer.from(`${head.join('\r\n')}\r\n${HEADERS[headers]}\r\n`)
   return Buffer.concat([end, ...payload && chunk ? chunksOf(payload, chunk, extension) : [payload ?? '']].map(part =>
     Buffer.from(part)))
+}
+
+/** A picture, or the fields of an operation. Every second request to it has a different answer. */
+function bodyOf ({ operation, body, bytes, field }: Clients, known: Target['known'], n: number) {
+  if (body === PICTURE) return Buffer.concat([PNG, Buffer.alloc(bytes)])
+  const values: Record<string, unknown> = {
+    ...{ clubId: known.clubs, clubHeadEmail: known.email, coming: n % 2 === 1, dates: DATES },
+    ...{ password: PASSWORD, currentPassword: PASSWORD, newPassword: PASSWORD },
+    ...{ newRole: 'CLUB_HEAD', notifications: {} },
+    ...operation !== 'POST /auth/register' && { email: known.email },
+  }
+  const fields = Object.entries(OPERATIONS[operation] ?? {}).map(([name, example]): [string, string | undefined] =>
+    [name, JSON.stringify(name in values ? values[name] : example)])
+  const name = fields[field]?.[0] ?? 'content'
+  const all = [...fields.filter(([other, value]) => other !== name && value), [name, VALUES[body]!(bytes)]]
+  return Buffer.from(`{${all.map(([name, value]) => `"${name}":${value}`).join(',')}}`)
 }
 
 /** The body in at most 100,000 chunks, which this process can hold. */
