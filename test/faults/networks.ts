@@ -21,6 +21,8 @@ interface Client {
   requests: Request[]
   /** Opens a connection for each request. */
   leaves?: boolean
+  /** Asks again at once after a failure, because refused requests are the attack. */
+  insists?: boolean
 }
 
 /** How many requests had which status, or the code of an error without a response. */
@@ -40,7 +42,7 @@ interface Attack {
 const ATTACKER = '127.0.0.7'
 const HONEST = '127.0.0.9'
 
-/** The pause of an attacker after a response, and after an error, in milliseconds. */
+/** The pause of an attacker after a response, and a further one after an error, in milliseconds. */
 const PAUSE = { success: 1, error: 50 }
 
 /** Timeout of a request, in milliseconds. */
@@ -167,7 +169,9 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
     })),
     fault('networks: a list that is full of one of them', ({ students }, { mentors }) => ({
       attackers: repeated(1116, n => ({
-        network: ATTACKER, requests: [get(n < 1100 ? `/events?limit=3&page=${n + 1}` : '/events?limit=50')],
+        network: ATTACKER,
+        requests: [get(n < 1100 ? `/events?limit=3&page=${n + 1}` : '/events?limit=50')],
+        insists: true,
       })),
       honest: [{
         network: HONEST, requests: mentors.flatMap(mentor => [like(students[0]!, mentor), get('/events?limit=50')]),
@@ -182,13 +186,17 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
     })),
     fault('networks: 60 clients that want a seat of others, of 20,000 in line', ({ students }, { popular, lines }) => ({
       memory: MEMORY,
-      attackers: repeated(60, () => ({ network: ATTACKER, requests: [seat(students[1]!, popular, true)] })),
+      attackers: repeated(60, () => ({
+        network: ATTACKER, requests: [seat(students[1]!, popular, true)], insists: true,
+      })),
       honest: [{ network: HONEST, requests: [false, true].map(coming => seat(students[0]!, lines[0]!, coming)) }],
       check: only(404, 500, 503),
     })),
     fault('networks: erasures of accounts in 2,000 lines', ({ students }, { lines, members }) => ({
       memory: MEMORY,
-      attackers: repeated(2, n => ({ network: ATTACKER, requests: members.slice(6 * n, 6 * n + 6).map(erase) })),
+      attackers: repeated(2, n => ({
+        network: ATTACKER, requests: members.slice(6 * n, 6 * n + 6).map(erase), insists: true,
+      })),
       honest: [{
         network: HONEST,
         requests: repeated(20, n => seat(students[0]!, lines[n % 10]!, n >= 10)),
@@ -336,7 +344,7 @@ if (!isMainThread) {
         hasBegun = true
         parentPort!.postMessage('begun')
       }
-      if (status < 200 || status > 299) await sleep(PAUSE.error)
+      if (!client.insists && (status < 200 || status > 299)) await sleep(PAUSE.error)
     })
   }))
 }
