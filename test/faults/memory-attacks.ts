@@ -71,6 +71,7 @@ export const BODIES = 'bodies that lack their last byte'
 export const FEWER_BODIES = 'bodies of 150 clients that lack their last byte'
 export const HOST = 'a pattern as host'
 export const ABANDONED = 'uploads of clients that leave'
+export const FOREIGN_TOKENS = 'tokens of 15 KB that are not ours'
 const BESIDE_STREAMS = '13 streams of 100 long lists beside two lists that nobody reads, and uploads'
 
 /** A body of 14,500 bytes in chunks of one byte, which does not end. */
@@ -89,7 +90,7 @@ export const ATTACKS: Record<string, Attack> = {
     socket.on('data', () => { if (Math.random() < 0.1) socket.write(head) })
     socket.write(head)
   }),
-  'tokens of 15 KB that are not ours': ({ port }) => open(port, 50, socket => {
+  [FOREIGN_TOKENS]: ({ port }) => open(port, 50, socket => {
     const next = () => {
       const payload = Buffer.from(JSON.stringify({ x: Math.random(), y: 'x'.repeat(10_000) })).toString('base64url')
       socket.write(HEAD('/auth/me', `eyJhbGciOiJIUzI1NiJ9.${payload}.${'A'.repeat(43)}`))

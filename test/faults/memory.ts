@@ -16,7 +16,8 @@ import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, PASSWORD, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request, send } from './http.ts'
 import {
-  ABANDONED, ATTACKS, type Author, BODIES, FEWER_BODIES, HOST, photo, startAttacks, UNREAD_STREAMS, UPLOADS,
+  ABANDONED, ATTACKS, type Author, BODIES, FEWER_BODIES, FOREIGN_TOKENS, HOST, photo, startAttacks, UNREAD_STREAMS,
+  UPLOADS,
 } from './memory-attacks.ts'
 import { judge, type Row, rowOf, statusesOf } from './report.ts'
 import { ROOT } from './programs.ts'
@@ -160,6 +161,10 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       row.problems.push(...await listeners.check(WAIT))
       if (closes && !(closed > 0)) row.problems.push('measured memory closed no connection')
       const ended = performance.now() + WAIT
+      const open = listeners.streams.filter(stream => !stream.ended).length
+      const haveLeft = async () => end !== null || await metricOf(service.url, 'live_clients') === open
+      while (!await haveLeft() && performance.now() < ended) await sleep(100)
+      if (!await haveLeft()) row.problems.push('streams of the attackers are open afterwards')
       while (filesOf(pid) > FILES_AT_REST && performance.now() < ended) await sleep(100)
       if (filesOf(pid) > FILES_AT_REST) row.problems.push(`${filesOf(pid)} files are open afterwards`)
       // Other work on the machine delays the rest.
@@ -285,6 +290,8 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     fault('memory: returned by glibc', ['everything of an author of 300 MB'], { variables: RETURNED }),
     fault(`memory: ${UPLOADS}, returned by glibc`, [UPLOADS], { variables: RETURNED, kept: 40 }),
     fault('memory: all at once', all),
+    // A short run does not wait for the memory.
+    ...short ? [] : [fault(`memory: ${FOREIGN_TOKENS}, returned by glibc`, [FOREIGN_TOKENS], { variables: RETURNED })],
     ...short ? [] : [fault('memory: all at once, ten minutes', all, { seconds: SOAK })],
   ]
 }
@@ -409,9 +416,12 @@ export function memoryOf ({ child }: Service) {
 }
 
 /** How many connections a service has closed because its memory was short. NaN if it does not answer. */
-async function closedBy (url: string) {
+const closedBy = (url: string) => metricOf(url, 'memory_connections_closed_total')
+
+/** A metric without labels. NaN if the service does not answer. */
+async function metricOf (url: string, name: string) {
   const { body } = await send(url, { method: 'GET', path: '/metrics', token: METRICS_TOKEN })
-  return Number(/^memory_connections_closed_total (\d+)/m.exec(body)?.[1])
+  return Number(new RegExp(`^${name} (\\d+)`, 'm').exec(body)?.[1])
 }
 
 /** Number of open files of a process, without sockets. */
