@@ -15,7 +15,7 @@ export interface Usage {
 }
 
 /** Weight of a connection, and of a request without a complete response, in bytes. A stream of changes has none. */
-const WEIGHT = { connection: 8 * 1024, request: 64 * 1024 }
+const WEIGHT = { connection: 2 * 1024, request: 64 * 1024 }
 
 /**
  * Shares that may be used: of the heap and of the memory after a full garbage collection, and of the memory by the

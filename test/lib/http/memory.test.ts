@@ -103,7 +103,7 @@ t.test('A stream of changes has no weight besides its connection', async t => {
   for (const { responses } of connections.values()) for (const response of responses) connections.streams.add(response)
   const others = Array.from({ length: 50 }, (_, n) => open('b', `b${n}`, 1))
   memory.enforce({ heap: 200 * MB, resident: 0 })
-  t.strictSame([closed(listeners), closed(others).split(' ').length], ['', 31])
+  t.strictSame([closed(listeners), closed(others).split(' ').length], ['', 27])
 })
 
 t.test('Bytes of requests that have ended do not count', async t => {
