@@ -72,7 +72,7 @@ export const FEWER_BODIES = 'bodies of 150 clients that lack their last byte'
 export const HOST = 'a pattern as host'
 export const ABANDONED = 'uploads of clients that leave'
 export const FOREIGN_TOKENS = 'tokens of 15 KB that are not ours'
-const BESIDE_STREAMS = '13 streams of 100 long lists beside two lists that nobody reads, and uploads'
+export const BESIDE_STREAMS = '13 streams of 100 long lists beside two lists that nobody reads, and uploads'
 
 /** A body of 14,500 bytes in chunks of one byte, which does not end. */
 const CHUNKS = '1\r\nx\r\n'.repeat(14_500)
