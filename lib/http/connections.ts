@@ -72,7 +72,12 @@ export class Connections extends Map<Socket, Connection> {
   #turns = 0
   /** Ends this turn, and reads connections again. */
   #end?: NodeJS.Immediate | undefined
-  #began = 0
+  /**
+   * When the first request of the turn began. Before it, the service reads connections again, which may take longer
+   * than TURN_MS. If that counted, a turn would have one request: beside 1,500 busy networks, others waited for 12
+   * seconds.
+   */
+  #began?: number | undefined
   #bytes = 0
   #hasStopped = false
   #hasFlood = false
@@ -106,6 +111,7 @@ export class Connections extends Map<Socket, Connection> {
     this.set(socket, connection)
     this.#held.delete(socket)
     this.#begin()
+    this.#began ??= performance.now()
     this.#bytes += socket.bytesRead - connection.counted
     connection.counted = socket.bytesRead
     connection.turn = this.#turns
@@ -129,6 +135,7 @@ export class Connections extends Map<Socket, Connection> {
     const now = performance.now()
     for (const [network, time] of this.#flooded) if (now - time > FLOODED_MS) this.#flooded.delete(network)
     this.#flooded.set(connection.network, now)
+    this.#began ??= now
     this.#hasFlood = true
     this.#stopReading(this.keys())
   }
@@ -144,9 +151,7 @@ export class Connections extends Map<Socket, Connection> {
   }
 
   #begin () {
-    if (this.#end) return
-    this.#end = setImmediate(() => this.#endTurn())
-    this.#began = performance.now()
+    this.#end ??= setImmediate(() => this.#endTurn())
   }
 
   #stopReading (sockets: Iterable<Socket>) {
@@ -162,10 +167,10 @@ export class Connections extends Map<Socket, Connection> {
   #endTurn () {
     const turn = this.#turns++
     if (this.#hasFlood) {
-      const took = performance.now() - this.#began
+      const took = performance.now() - this.#began!
       this.#pause ??= setTimeout(() => this.#endPause(), PAUSE * took).unref()
     }
-    this.#end = undefined
+    this.#end = this.#began = undefined
     this.#bytes = 0
     this.#hasStopped = this.#hasFlood = false
     const sockets = [...this.#paused].filter(socket => !this.#mustPause(socket))

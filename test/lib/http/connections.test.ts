@@ -72,6 +72,16 @@ t.test('After 2 MB or 5 ms of requests, others are read next, and those that wer
   }
 })
 
+t.test('The time to read connections again is not time of requests', async t => {
+  const { open, receive, wait } = start(t)
+  const [busy, other] = [await open('a'), await open('b')]
+  receive(busy, 2 ** 21 + 1)
+  await nextTurn()
+  wait(20)
+  receive(other, 1)
+  t.strictSame(arePaused(busy, other), [true, false])
+})
+
 t.test('A new connection comes after the others, even if they were paused later in its turn', async t => {
   const { connections, open, flood } = start(t)
   const [flooding, other] = [await open('a'), await open('b')]
