@@ -6,12 +6,12 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import argon2 from 'argon2'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import postgres from 'postgres'
 
 import type { Sql } from '#lib/database/client.js'
 import { createLogger } from '#lib/http/logger.js'
-import { clientIn } from '../clients.ts'
+import { clientIn, fillQueue } from '../clients.ts'
 import { makeProxy } from '../postgres-server.ts'
 import {
   build as buildService, buildWithRoutes, createDatabase, inject, MAIL, make, nameOf, person,
@@ -97,14 +97,6 @@ t.test('When MAX_REQUESTS operations wait, the network with the most gives up on
   t.strictSame([...(await Promise.all(most)).sort(), await other], [...Array(RUNNING + 2).fill(404), 503, 503, 404])
 })
 
-/** Takes all places for lists, each from a network of its own. Returns a function that gives them back. */
-function fillLists ({ queues: { lists } }: FastifyInstance) {
-  let end!: () => void
-  const ended = new Promise<void>(resolve => { end = resolve })
-  for (let n = 0; lists.waiting === 0; n++) lists.run(clientIn(`of list ${n}`), () => ended)
-  return end
-}
-
 t.test('No operation holds a place while it waits for a different queue, and transactions are declared', async t => {
   const { app, routes } = await buildWithRoutes(t, { ...MAIL, DATABASE_URL, DATABASE_TIMEOUT: '60' })
   const { queues: { lists, operations } } = app
@@ -139,7 +131,7 @@ t.test('No operation holds a place while it waits for a different queue, and tra
     const payload = operation.body instanceof Buffer ? operation.body : { ...operation.body, ...body }
     // A new password revokes the token.
     await app.sql`DELETE FROM revoked_tokens`
-    const release = fillLists(app)
+    const release = fillQueue(app.queues.lists)
     const { waiting } = lists
     now = name
     const response = caller.run(name, async () => app.inject({
@@ -181,7 +173,7 @@ t.test('No operation holds a place while it waits for a different queue, and tra
 
 t.test('While 81 pictures wait for lists, operations of others run', async t => {
   const { token } = await person(app)
-  const release = fillLists(app)
+  const release = fillQueue(app.queues.lists)
   const pictures = Array.from({ length: 81 }, () => inject(app, 'GET', '/pictures/unknown'))
   while (app.queues.lists.waiting < 82) await sleep(5)
   const like = await app.inject({
@@ -196,7 +188,7 @@ t.test('While 81 pictures wait for lists, operations of others run', async t => 
 })
 
 t.test('1,500 networks that wait for a list are one entry of the queue', async t => {
-  const release = fillLists(app)
+  const release = fillQueue(app.queues.lists)
   const { misses } = app.cache.counts
   const responses = Array.from({ length: 1500 }, (_, n) =>
     app.inject({ url: '/events', remoteAddress: `10.0.${n >> 8}.${n & 255}` }))

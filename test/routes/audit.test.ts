@@ -5,7 +5,7 @@ import { encodeState } from '#lib/auth/oauth-state.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { createLogger } from '#lib/http/logger.js'
-import { clientIn } from '../clients.ts'
+import { fillQueue } from '../clients.ts'
 import { PNG } from '../fixtures.ts'
 import {
   bearer, build, buildWithRoutes, createDatabase, inject, insert, MAIL, nameOf, type Person, person,
@@ -101,9 +101,7 @@ t.test('A sign-in whose password could not be verified is logged', async t => {
 t.test('A sign-in whose client leaves the queue of passwords is logged', async t => {
   const other = await build(t, { DATABASE_URL }, logger())
   const { passwords } = other.queues
-  let end!: () => void
-  const ended = new Promise<void>(resolve => { end = resolve })
-  for (let n = 0; passwords.waiting === 0; n++) passwords.run(clientIn(`of password ${n}`), () => ended)
+  const release = fillQueue(passwords)
   const { waiting } = passwords
   const address = await other.listen({ host: '127.0.0.1', port: 0 })
   const lines = await auditOf(async () => {
@@ -119,7 +117,7 @@ t.test('A sign-in whose client leaves the queue of passwords is logged', async t
     await t.rejects(response, { name: 'AbortError' })
     while (passwords.waiting > waiting) await sleep(5)
   })
-  end()
+  release()
   t.match(lines, [{ event: 'sign-in-refused', reason: 'The client did not wait' }])
 })
 
