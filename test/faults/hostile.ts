@@ -96,7 +96,10 @@ export function hostileFaults ({ scope, directory, short, seed }: Setting): Faul
   async function attempt (recipe: Clients[], { own, service, addVictims, visit }: Target, row?: Row) {
     const { hostile, remove } = await addVictims()
     const alone = await visit(seconds.alone)
-    if (alone.some(isFailed)) return [`requests failed before it: ${service.child.signalCode}`]
+    if (alone.some(isFailed)) {
+      await remove()
+      return [`requests failed before it: ${service.child.signalCode}`]
+    }
     const streams = await openStreams(service.url, 5, HONEST)
     own.teardown(() => streams.close())
     const worker = startHostile(recipe, hostile)
