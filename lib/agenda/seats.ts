@@ -44,7 +44,7 @@ const drawingFrom = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
   (SELECT ${drawsFrom(sql)} FROM event_details WHERE event_id = ${eventId})
 `
 
-/** SQL: the state of a person who stands in line since a time, and waits there or not. */
+/** SQL: the state of a person, from when they entered the line, or null, and whether they wait in it. */
 const stateOf = (
   sql: AnySql, since: PendingQuery<Row[]>, drawsFrom: PendingQuery<Row[]>, isWaiting: PendingQuery<Row[]>
 ) => sql`

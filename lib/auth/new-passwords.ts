@@ -15,8 +15,8 @@ let estimator: ZxcvbnFactory | undefined
 /**
  * Throws a validation error for this field if a new password is easy to guess (NIST SP 800-63B, § 3.1.1.2): a common
  * password, a repetition, a sequence or a date, or if it contains the email address of the account. Ignores case. Of
- * 1,765 repetitions, sequences, dates and common passwords with changed letters, it refuses 1,725; the list of common
- * passwords alone contains 60.
+ * 1,765 repetitions, sequences, dates and common passwords with changed or reversed letters, it refuses 1,725; the list
+ * of common passwords alone contains 60.
  */
 export async function assertStrongPassword (field: string, password: string, email: string) {
   const lower = password.toLowerCase()

@@ -110,7 +110,7 @@ export class Connections extends Map<Socket, Connection> {
     this.delete(socket)
     this.set(socket, connection)
     this.#held.delete(socket)
-    this.#begin()
+    this.#planEnd()
     this.#began ??= performance.now()
     this.#bytes += socket.bytesRead - connection.counted
     connection.counted = socket.bytesRead
@@ -150,12 +150,12 @@ export class Connections extends Map<Socket, Connection> {
     newest.destroy()
   }
 
-  #begin () {
+  #planEnd () {
     this.#end ??= setImmediate(() => this.#endTurn())
   }
 
   #stopReading (sockets: Iterable<Socket>) {
-    this.#begin()
+    this.#planEnd()
     for (const socket of sockets) {
       // Node itself pauses connections while a body or a response waits. These stay as they are.
       if (!this.#paused.delete(socket) && socket.isPaused()) continue
@@ -178,7 +178,7 @@ export class Connections extends Map<Socket, Connection> {
     // the next turn. Otherwise, it read the same 37 of 400 connections in each turn, and never the others.
     const others = sockets.filter(socket => this.get(socket)!.turn !== turn)
     this.#readAgain(others)
-    if (others.length < sockets.length) this.#begin()
+    if (others.length < sockets.length) this.#planEnd()
   }
 
   #endPause () {

@@ -30,8 +30,8 @@ const GROWTH = 0.02
 const CLOSED = 0.5
 
 /**
- * If all connections weigh less, none is closed, because that would free nothing. It is no limit of a single network:
- * 400 exports of 400 networks ended a process of 256 MB.
+ * If all connections together weigh less, none is closed, because that would free nothing. When each network had this
+ * limit, 400 networks with an export each ended a process of 256 MB.
  */
 const LEAST = 2 ** 20
 
