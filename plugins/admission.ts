@@ -94,8 +94,9 @@ export default fp(async app => {
    * the process. Its statements wait for a place of operations, whose holders never wait for this queue.
    */
   const pictures = createQueue(1, tooManyUploads)
-  /** Operations until their handlers end, or have timed out. */
-  const pending = new Set<Promise<unknown>>()
+  /** Number of operations until their handlers end, or have timed out. */
+  let pending = 0
+  let onIdle = () => {}
   const queues = { operations, lists, streams, outside, passwords: createPasswordQueue(), pictures }
   app.decorate('queues', queues)
 
@@ -117,10 +118,9 @@ export default fp(async app => {
     route.handler = async function (request, reply) {
       const run = () => retryConflict(async () => handler.call(this, request, reply), () => request.isWanted())
       const work = admitsItself ? run() : queue.run(request, run, places)
-      const operation = withTimeout(work, seconds)
-      pending.add(operation)
+      pending++
       try {
-        return await operation
+        return await withTimeout(work, seconds)
       } catch (error) {
         if (error instanceof HttpError && error.statusCode === 503) await sleep(REFUSAL_DELAY_MS)
         if (error instanceof TimeoutError) {
@@ -132,13 +132,14 @@ export default fp(async app => {
         // A client may take longer to read a response that has begun.
         if (!(error instanceof TimeoutError && reply.raw.headersSent)) {
           // An operation that still waits in a queue never begins, even while its error waits for the rest of the body.
-          request.isWanted = () => false
+          request.response = null
           // If the handler still sends a response, Fastify logs the URL. Its query may contain the code of a sign-in.
           request.raw.url = pathOf(request.url)
           throw error
         }
       } finally {
-        pending.delete(operation)
+        pending--
+        if (pending === 0) onIdle()
       }
     }
   })
@@ -146,7 +147,7 @@ export default fp(async app => {
   // Connections are closed, but operations whose clients have gone may still run. The database closes after them, at
   // the latest after their timeouts.
   app.addHook('onClose', async () => {
-    await Promise.allSettled(pending)
+    if (pending > 0) await new Promise<void>(resolve => { onIdle = resolve })
     clearInterval(timer)
   })
 }, { name: 'admission', dependencies: ['database', 'network'] })

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 
 import fp from 'fastify-plugin'
@@ -8,8 +9,10 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The network of the client, see `clientNetwork`. */
     network: string
+    /** The response that the client waits for; null after the timeout of the operation. */
+    response: ServerResponse | null
     /** Tells whether the client waits for the response: its connection is open, and the response has not ended. */
-    isWanted: () => boolean
+    isWanted (): boolean
   }
 }
 
@@ -18,7 +21,11 @@ declare module 'fastify' {
  */
 export default fp(async app => {
   app.decorateRequest('network', '')
-  app.decorateRequest('isWanted')
+  app.decorateRequest('response', null)
+  // With a function for each request, requests lived until V8 had promoted them, and a hit took 12 % longer.
+  app.decorateRequest('isWanted', function () {
+    return this.response !== null && !this.response.writableEnded && !this.socket.destroyed
+  })
   app.addHook('onRequest', (request, { raw }, done) => {
     const connection = app.connections.get(request.socket)
     if (connection && !connection.isShared) {
@@ -28,7 +35,7 @@ export default fp(async app => {
       request.network = clientNetwork(request.ip)
       if (connection) connection.network = request.network
     }
-    request.isWanted = () => !raw.writableEnded && !request.socket.destroyed
+    request.response = raw
     done()
   })
   // When a connection closes, lib/http/server.ts destroys each response that waits behind another one. A stream that is
