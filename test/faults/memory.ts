@@ -26,7 +26,7 @@ import { type Service, startService } from './service.ts'
 import { openStreams } from './streams.ts'
 import { percentile } from '../statistics.ts'
 
-/** Has glibc return memory, as docs/design/limits.md has it. */
+/** Has glibc return memory, see docs/run/sizing.md, "Memory that stays". */
 const RETURNED = { GLIBC_TUNABLES: 'glibc.malloc.mmap_threshold=16384:glibc.malloc.hugetlb=1' }
 
 const METRICS_TOKEN = 'a-token-of-the-fault-tests'
