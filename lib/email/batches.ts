@@ -134,7 +134,7 @@ export function writeEmails (sql: Sql) {
         )
       `, sql`caused_by`)}`
     }
-    // The remaining users get a batch without a key: news that come now start a new round, but must not delay this one.
+    // The remaining users get a batch without a key: later news starts a new round, which must not delay this one.
     await sql`
       WITH rest AS (
         INSERT INTO email_batches (template, data, event_id, user_ids, caused_by, due_at)
