@@ -1,7 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
-import type { AnySql, Sql } from '../database/client.ts'
-import { comingCount, drawsFrom, inLineSince, runsUntil, withAnswers, withDetails } from './details.ts'
+import type { AnySql } from '../database/client.ts'
+import { drawsFrom, firstWaiting, inLineSince, runsUntil, withAnswers, withDetails } from './details.ts'
 
 // A seat is derived and never stored. The attendees of an event stand in line, ordered by the time when they last said
 // that they come. The first `capacity` of them have a seat. With stored places, a person who declines in front of a
@@ -39,19 +39,12 @@ export const comingTo = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
   ARRAY(SELECT user_id FROM event_registrations AS registrations WHERE event_id = ${eventId} AND ${comes(sql)})
 `
 
-/** SQL: the place in line from which people take part in the draw of an event that waits; null without one. */
-const drawingFrom = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
-  (SELECT ${drawsFrom(sql)} FROM event_details WHERE event_id = ${eventId})
-`
-
-/** SQL: the state of a person, from when they entered the line, or null, and whether they wait in it. */
-const stateOf = (
-  sql: AnySql, since: PendingQuery<Row[]>, drawsFrom: PendingQuery<Row[]>, isWaiting: PendingQuery<Row[]>
-) => sql`
+/** SQL: the state of a registration for an event. Needs `registrations` and `answers`. */
+export const stateOf = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
   CASE
-    WHEN ${since} IS NULL THEN 'declined'
-    WHEN ${since} >= ${drawsFrom} THEN 'drawing'
-    WHEN ${isWaiting} THEN 'waiting'
+    WHEN ${inLineSince(sql)} IS NULL THEN 'declined'
+    WHEN ${inLineSince(sql)} >= (SELECT ${drawsFrom(sql)} FROM event_details WHERE event_id = ${eventId}) THEN 'drawing'
+    WHEN (${inLineSince(sql)}, registrations.id) >= (${firstWaiting(sql, eventId)}) THEN 'waiting'
     ELSE 'seated'
   END
 `
@@ -61,55 +54,28 @@ const stateOf = (
  * `answered_at`, `since`, `state` and `position`.
  */
 export const seatsOf = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
-  SELECT id, user_id, registered_at, answered_at, since, state,
+  SELECT *,
     CASE WHEN state = 'waiting' THEN row_number() OVER (PARTITION BY state ORDER BY since, id) END::integer AS position
   FROM (
-    SELECT id, user_id, registered_at, answered_at, since, ${stateOf(sql, sql`since`, drawingFrom(sql, eventId), sql`
-      row_number() OVER (ORDER BY since, id) > (SELECT capacity FROM event_details WHERE event_id = ${eventId})
-        AND (since <= (SELECT seated_until FROM event_details WHERE event_id = ${eventId})) IS NOT TRUE
-    `)} AS state
-    FROM (
-      SELECT
-        registrations.id, user_id, registered_at, ${answeredAt(sql)} AS answered_at, ${inLineSince(sql)} AS since
-      FROM event_registrations AS registrations ${withAnswers(sql)}
-      WHERE registrations.event_id = ${eventId}
-    ) AS line
+    SELECT
+      registrations.id, user_id, registered_at, ${answeredAt(sql)} AS answered_at, ${inLineSince(sql)} AS since,
+      ${stateOf(sql, eventId)} AS state
+    FROM event_registrations AS registrations ${withAnswers(sql)}
+    WHERE registrations.event_id = ${eventId}
   ) AS line
 `
 
-/**
- * SQL query: the first person without a seat, as `since` and `id` of the registration; no row if nobody waits. The
- * states of all registrations follow from it, see `stateBefore`.
- */
-export const firstWaiting = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
-  SELECT since, id FROM (${seatsOf(sql, eventId)}) AS seats WHERE state = 'waiting' ORDER BY since, id LIMIT 1
-`
-
-/**
- * SQL: the state of a registration for an event, from the row of `firstWaiting`. Needs `registrations` and `answers`.
- */
-export const stateBefore = (
-  sql: Sql, eventId: PendingQuery<Row[]>, since: PendingQuery<Row[]>, id: PendingQuery<Row[]>
-) => stateOf(
-  sql, inLineSince(sql), drawingFrom(sql, eventId), sql`(${inLineSince(sql)}, registrations.id) >= (${since}, ${id})`
-)
-
-/**
- * SQL: the seat of a registration as jsonb, see `Seat`. Needs `registrations` and `events`. Reads the line only if not
- * everybody has a seat.
- */
+/** SQL: the seat of a registration as jsonb, see `Seat`. Needs `registrations` and `events`. */
 const seatOf = (sql: AnySql) => sql`(
-  SELECT CASE
-    WHEN ${inLineSince(sql)} IS NULL OR ${inLineSince(sql)} >= ${drawsFrom(sql)} OR capacity IS NULL
-        OR ${comingCount(sql)} <= capacity OR ${inLineSince(sql)} <= seated_until
-      THEN jsonb_build_object('state', ${stateOf(sql, inLineSince(sql), drawsFrom(sql), sql`false`)})
-    ELSE (
-      SELECT jsonb_build_object('state', state, 'position', position)
-      FROM (${seatsOf(sql, sql`events.id`)}) AS seats WHERE seats.id = registrations.id
-    )
-  END
-  FROM (SELECT registrations.*) AS registrations ${withAnswers(sql)}
-    LEFT JOIN event_details ON event_details.event_id = events.id
+  SELECT jsonb_build_object('state', state, 'position', CASE WHEN state = 'waiting' THEN (
+    SELECT count(*) FROM event_answers AS line
+    WHERE line.event_id = events.id AND (since, registration_id) >= (${firstWaiting(sql, sql`events.id`)})
+      AND (since, registration_id) <= (own.since, registrations.id)
+  ) END)
+  FROM (
+    SELECT ${inLineSince(sql)} AS since, ${stateOf(sql, sql`events.id`)} AS state
+    FROM (SELECT registrations.*) AS registrations ${withAnswers(sql)}
+  ) AS own
 )`
 
 /**
@@ -157,9 +123,8 @@ export async function lockLines (transaction: TransactionSql, events: PendingQue
   `
   const waiting = await transaction<Lines['waiting']>`
     SELECT events.id AS event, first.since::text AS since, first.id
-    FROM events ${withDetails(transaction)}
-      CROSS JOIN LATERAL (${firstWaiting(transaction, transaction`events.id`)}) AS first
-    WHERE events.id IN (${events}) AND capacity IS NOT NULL
+    FROM events CROSS JOIN LATERAL (${firstWaiting(transaction, transaction`events.id`)}) AS first
+    WHERE events.id IN (${events})
   `
   return { waiting, over }
 }
@@ -170,9 +135,12 @@ export async function lockLines (transaction: TransactionSql, events: PendingQue
  */
 export const newSeats = (sql: AnySql, waiting: Lines['waiting']) => sql`
   SELECT events.id AS event_id, ARRAY(
-    SELECT user_id FROM (${seatsOf(sql, sql`events.id`)}) AS seats
-    WHERE state = 'seated' AND (seats.since, seats.id) >= (first.since::timestamptz, first.id)
-    ORDER BY seats.since, seats.id
+    SELECT user_id FROM event_answers AS line
+      JOIN event_registrations AS registrations ON registrations.id = line.registration_id
+    WHERE line.event_id = events.id AND (since, registration_id) >= (first.since::timestamptz, first.id)
+      AND ((since, registration_id) < (${firstWaiting(sql, sql`events.id`)})) IS NOT FALSE
+      AND since < coalesce(${drawsFrom(sql)}, 'infinity')
+    ORDER BY since, registration_id
   ) AS user_ids
   FROM jsonb_to_recordset(${JSON.stringify(waiting)}::text::jsonb) AS first (event uuid, since text, id uuid)
     JOIN events ON events.id = first.event ${withDetails(sql)}

@@ -110,6 +110,48 @@ t.test('Triggers find their tables, whatever the path of the session, such as th
   t.strictSame([...functions], [])
 })
 
+t.test('People who registered before an event had a number of seats get their place in line', async t => {
+  const { url, sql } = await emptyDatabase(t)
+  const name = NAMES.find(name => name.endsWith('_lines'))!
+  await migrate(url, 'up', NAMES.indexOf(name))
+  const [club] = await sql`INSERT INTO clubs (name, description) VALUES ('Chess', 'They play') RETURNING id`
+  const events = await sql`
+    INSERT INTO events (title, description, date, club_id)
+    SELECT 'Event', 'Chess', now(), ${club!.id} FROM generate_series(1, 2) RETURNING id
+  `
+  const register = (email: string) => sql`
+    WITH person AS (
+      INSERT INTO users (email, password, first_name, last_name) VALUES (${email}, '!', 'Ada', 'Lee') RETURNING id
+    )
+    INSERT INTO event_registrations (user_id, event_id) SELECT person.id, events.id FROM person, events
+  `
+  const setSeats = (event = events[0]!) => sql`
+    INSERT INTO event_details (event_id, capacity) VALUES (${event.id}, 2)
+    ON CONFLICT (event_id) DO UPDATE SET capacity = excluded.capacity
+  `
+  const inLine = (event = events[0]!) => sql`
+    SELECT email, since = registered_at AS "isSince", answered_at = registered_at::timestamptz(3) AS "isAnswered"
+    FROM event_registrations AS registrations
+      JOIN users ON users.id = user_id JOIN event_answers ON registration_id = registrations.id
+    WHERE registrations.event_id = ${event.id} ORDER BY since
+  `
+  await register('ada')
+  await setSeats()
+  const ada = { email: 'ada', isSince: true, isAnswered: true }
+  t.strictSame([...await inLine()], [])
+
+  await migrate(url)
+  t.strictSame([...await inLine()], [ada], 'before the migration')
+  t.strictSame([...await inLine(events[1])], [])
+  await setSeats(events[1])
+  t.strictSame([...await inLine(events[1])], [ada], 'after it')
+  await sql`UPDATE event_details SET capacity = NULL WHERE event_id = ${events[0]!.id}`
+  await register('eve')
+  t.strictSame([...await inLine()], [ada], 'no row without seats')
+  await setSeats()
+  t.strictSame([...await inLine()], [ada, { ...ada, email: 'eve' }], 'when it has seats again')
+})
+
 t.test('Mentors have a natural order, whatever the locale of the server', async t => {
   const names = ['adam', 'Bela', 'Émile', 'Frida', 'zoe', 'Zoe']
   const club = await insert(app, 'clubs')
