@@ -16,7 +16,7 @@ import * as blogs from '#routes/blogs/queries.js'
 import * as events from '#routes/events/queries.js'
 import * as exports from '#routes/exports/queries.js'
 import * as feeds from '#routes/feeds/queries.js'
-import * as me from '#routes/me/queries.js'
+import * as profile from '#routes/me/profile/queries.js'
 import * as calendar from '#routes/me/calendar/queries.js'
 import * as ownSeats from '#routes/me/seats/queries.js'
 import * as ownPictures from '#routes/me/pictures/queries.js'
@@ -150,7 +150,7 @@ const others: Record<string, () => Promise<unknown>> = {
   ownCalendarQuery: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),
   findBlog: () => blogs.findBlog(sql, PICTURES, id.blog),
   allUsers: async () => exports.allUsers(sql, { time: 'now', id: id.user }),
-  'setProfile, with a picture': () => me.setProfile(sql, PICTURES, id.user, { ...name, avatar: id.picture }),
+  'setProfile, with a picture': () => profile.setProfile(sql, PICTURES, id.user, { ...name, avatar: id.picture }),
   'deletePicture, which is used': () => ownPictures.deletePicture(sql, head, id.picture, true),
   'changeEvent, of an event with registrations': () =>
     agenda.changeEvent(sql, outbox, { user: admin, id: id.event, changes: { capacity: 3, place: 'x' } }),

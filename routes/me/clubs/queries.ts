@@ -10,7 +10,7 @@ import type { AnySql, Sql } from '../../../lib/database/client.ts'
 import { enqueueClubDecision, enqueueLeftRequests, enqueueRequests } from '../../../lib/email/clubs.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
-import { findOwnRole } from '../queries.ts'
+import { findOwnRole } from '../own-account.ts'
 import {
   type answerOffer as answerOfferSchema, CLOSED, ELSEWHERE, type join, type list, NO_OFFER, NOT_VERIFIED, OFFER_ENDED,
   REFUSED, TOO_MANY,
