@@ -1,4 +1,4 @@
-import { type ReadBatch, type KeysetPosition, nextRows, type Read, readInBatches } from '../database/keyset.ts'
+import { type ReadBatch, type KeysetPosition, nextRows, type Reader, readInBatches } from '../database/keyset.ts'
 import { inLineSince, withAnswers } from '../agenda/details.ts'
 import { answeredAt, comes } from '../agenda/seats.ts'
 import { officeOf } from '../clubs/members.ts'
@@ -19,7 +19,7 @@ interface Item {
  * of all pictures.
  */
 export async function readPersonalData (
-  read: Read, userId: string, picturesUrl: string | null
+  read: Reader, userId: string, picturesUrl: string | null
 ): Promise<AsyncIterable<string> | undefined> {
   const user = await read(sql => findUser(sql, userId, picturesUrl))
   if (!user) return undefined

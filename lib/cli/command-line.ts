@@ -1,7 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
 import { type Config, loadConfig } from '../config/config.ts'
-import { type Database, type Limits, openDatabase, type Sql } from '../database/client.ts'
+import { type Database, openDatabase, type Overrides, type Sql } from '../database/client.ts'
 import { assertMigrated } from '../database/migrations.ts'
 import { wasNotUtf8 } from '../values/formats.ts'
 import { StartupError } from '../config/startup-error.ts'
@@ -56,9 +56,9 @@ function parse<T extends Options> (args: string[], options: T) {
 
 /** Opens the configured database, runs the work and closes the database. The service may be running. */
 export async function onDatabase<T> (
-  work: (database: Database) => Promise<T>, config: Config = loadConfig(), limits?: Limits
+  work: (database: Database) => Promise<T>, config: Config = loadConfig(), overrides?: Overrides
 ): Promise<T> {
-  const database = await openDatabase(config, { info: console.error, warn: console.error }, limits)
+  const database = await openDatabase(config, { info: console.error, warn: console.error }, overrides)
   try {
     return await work(database)
   } finally {
@@ -67,9 +67,9 @@ export async function onDatabase<T> (
 }
 
 /** Runs work like `onDatabase`. Rejects with a StartupError if the schema of the database is not up to date. */
-export function onTables<T> (work: (sql: Sql) => Promise<T>, limits?: Limits): Promise<T> {
+export function onTables<T> (work: (sql: Sql) => Promise<T>, overrides?: Overrides): Promise<T> {
   return onDatabase(async ({ sql }) => {
     await assertMigrated(sql)
     return work(sql)
-  }, undefined, limits)
+  }, undefined, overrides)
 }

@@ -5,7 +5,7 @@ import {
 } from '../accounts/accounts.ts'
 import { type Erasure, eraseUser } from '../accounts/erasure.ts'
 import { readPersonalData } from '../accounts/personal-data.ts'
-import type { Limits } from '../database/client.ts'
+import type { Overrides } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { loadConfig } from '../config/config.ts'
 import { hashPassword } from '../auth/passwords.ts'
@@ -144,7 +144,7 @@ export default async function userCommand (args: string[]) {
   }
 }
 
-const NO_TIMEOUT: Limits = { statementTimeoutSeconds: 0 }
+const NO_TIMEOUT: Overrides = { statementTimeoutSeconds: 0 }
 
 /** Describes an erasure. The text identifies the account by its id only. */
 function describeErasure (erasure: Erasure, { withBlogs = false, dryRun = false }) {

@@ -5,7 +5,7 @@ import type { Config } from '../config/config.ts'
 import { isUuid, NIL_UUID } from '../values/formats.ts'
 import { RefusedError } from '../http/errors.ts'
 import { StartupError } from '../config/startup-error.ts'
-import { Connections, IDLE_TIMEOUT_SECONDS } from './connections.ts'
+import { DatabaseConnections, IDLE_TIMEOUT_SECONDS } from './database-connections.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { readDatabaseUrl } from '../config/database-url.ts'
 
@@ -30,7 +30,7 @@ export interface Database {
    */
   monitor: Sql
   /** The connections of all three pools. */
-  connections: Connections
+  connections: DatabaseConnections
   close (): Promise<void>
 }
 
@@ -60,7 +60,7 @@ const UNPATCHED = 'Cannot start: postgres.js lacks its patches, without which ac
   'Run "npx patch-package" in the folder of the service'
 
 /** Overrides of the configuration. */
-export interface Limits {
+export interface Overrides {
   /** Seconds that a statement may take; 0 for no limit. */
   statementTimeoutSeconds?: number
 }
@@ -73,13 +73,13 @@ const REFUSED_SETTINGS = ['08P01', '0A000']
  * not running. Throws a StartupError if the database is unreachable or the driver lacks its patches.
  */
 export async function openDatabase (
-  config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>, limits: Limits = {}
+  config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>, overrides: Overrides = {}
 ): Promise<Database> {
   if (!('isPatched' in postgres)) throw new StartupError(UNPATCHED)
   const server = config.DATABASE_URL
     ? { url: config.DATABASE_URL, release: async () => {} }
     : await startEmbeddedPostgres(config.DATA_DIR, log)
-  let database = createPools(server.url, config, log, limits)
+  let database = createPools(server.url, config, log, overrides)
   const close = async () => {
     await database.close()
     await server.release()
@@ -90,9 +90,9 @@ export async function openDatabase (
     } catch (error) {
       if (!REFUSED_SETTINGS.includes((error as postgres.PostgresError).code)) throw error
       await database.close()
-      database = createPools(server.url, config, log, limits, false)
+      database = createPools(server.url, config, log, overrides, false)
       await database.sql`SELECT 1`
-      log.warn(`The pooler refuses settings (${describe(error)}). Set them on the role of the service, ` +
+      log.warn(`The pooler refuses settings (${messageOf(error)}). Set them on the role of the service, ` +
         'see docs/run/deploy.md, "A pooler that takes no settings"')
     }
     return { ...database, close }
@@ -108,11 +108,11 @@ export async function openDatabase (
  */
 export function createPools (
   url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>,
-  { statementTimeoutSeconds = config.DATABASE_TIMEOUT }: Limits = {}, withSettings = true
+  { statementTimeoutSeconds = config.DATABASE_TIMEOUT }: Overrides = {}, withSettings = true
 ): Database {
   // PostgreSQL ends a statement after DATABASE_TIMEOUT. A longer silence means that the network is broken.
   const { connection, connect_timeout: connectSeconds = config.DATABASE_TIMEOUT, ...server } = driverOptions(url)
-  const connections = new Connections(config.DATABASE_TIMEOUT + 0.5, connectSeconds)
+  const connections = new DatabaseConnections(config.DATABASE_TIMEOUT + 0.5, connectSeconds)
   const createPool = (max: number, timeoutSeconds = config.DATABASE_TIMEOUT): Sql => {
     const options = {
       ...server,
@@ -181,11 +181,11 @@ function explain (error: unknown) {
   if (code === 'CONNECTION_DESTROYED') return 'the server does not match target_session_attrs'
   // The driver starts TLS even if the server has declined it.
   if (message.startsWith('Client network socket disconnected before secure TLS')) return 'the server has no TLS'
-  return describe(error)
+  return messageOf(error)
 }
 
 /** Returns the message of an error, or else its code: an AggregateError for several addresses has an empty message. */
-export function describe (error: unknown) {
+function messageOf (error: unknown) {
   const { message, code } = error as NodeJS.ErrnoException
   return message || code
 }

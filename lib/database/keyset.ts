@@ -24,7 +24,7 @@ export const cursorAfter = (sql: AnySql, time: PendingQuery<Row[]>, id: PendingQ
 `
 
 /** Runs read-only statements. */
-export type Read = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>
+export type Reader = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>
 
 /** Reads one batch of rows after a position. */
 export type ReadBatch<Row> = (sql: Sql, after: KeysetPosition) => PromiseLike<readonly (Row & KeysetPosition)[]>
@@ -32,7 +32,7 @@ export type ReadBatch<Row> = (sql: Sql, after: KeysetPosition) => PromiseLike<re
 /**
  * Reads all rows, newest first. Resolves after the first batch, so that early errors occur before a response starts.
  */
-export async function readInBatches<Row> (read: Read, readBatch: ReadBatch<Row>): Promise<AsyncIterable<Row>> {
+export async function readInBatches<Row> (read: Reader, readBatch: ReadBatch<Row>): Promise<AsyncIterable<Row>> {
   const first = await readAfter(START)
   return rest()
 

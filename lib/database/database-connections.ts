@@ -34,7 +34,7 @@ interface State {
  * previous answer. Therefore, this class also closes connections that look idle: a minute later, or at the same time as
  * all others after an operation or a readiness check has timed out.
  */
-export class Connections {
+export class DatabaseConnections {
   /** Number of connections closed because PostgreSQL was silent. */
   silent = 0
   /** Number of connections closed because a statement ran in the transaction of a different caller. */

@@ -7,7 +7,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import { Connections, IDLE_TIMEOUT_SECONDS } from '#lib/database/connections.js'
+import { DatabaseConnections, IDLE_TIMEOUT_SECONDS } from '#lib/database/database-connections.js'
 import { openDatabase } from '#lib/database/client.js'
 import { createDatabase, testConfig } from '../../helper.ts'
 import { makeProxy } from '../../postgres-server.ts'
@@ -19,7 +19,7 @@ const address = new URL(await createDatabase())
 async function pool (t: Test, silenceSeconds = 0.3, connectSeconds = 0) {
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
   const url = Object.assign(new URL(address), { host: `127.0.0.1:${proxy.port}` }).href
-  const connections = new Connections(silenceSeconds, connectSeconds)
+  const connections = new DatabaseConnections(silenceSeconds, connectSeconds)
   const options = { max: 1, fetch_types: false, backoff: () => 0, socket: connections.connect }
   const sql = postgres(url, options)
   t.teardown(() => sql.end({ timeout: 0 }))
@@ -84,7 +84,7 @@ t.test('A connection may take longer to open than a statement may take', async t
 })
 
 t.test('A pause of the process closes no connection whose answer has arrived', async t => {
-  const connections = new Connections(0.8)
+  const connections = new DatabaseConnections(0.8)
   // Without a proxy, which would pause as well
   const options = { max: 1, fetch_types: false, socket: connections.connect }
   const sql = postgres(address.href, options)
@@ -126,7 +126,7 @@ t.test('A Unix socket is connected to', async t => {
   const directory = await mkdtemp(join(tmpdir(), 'socket-'))
   const server = createServer(client => pipeline(client, connect(Number(port), hostname), client, () => {}))
   server.listen(join(directory, '.s.PGSQL.5432'))
-  const connections = new Connections(1)
+  const connections = new DatabaseConnections(1)
   const options = {
     host: directory, username, password, database: pathname.slice(1), fetch_types: false, socket: connections.connect,
   }
