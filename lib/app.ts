@@ -9,10 +9,10 @@ import { FORMATS } from './values/formats.ts'
 import { isProxyOf } from './http/client-network.ts'
 import { sendClientError } from './http/client-error.ts'
 import { Connections } from './http/connections.ts'
-import { createHttpServer } from './http/server.ts'
+import { createHttpServer } from './http/http-server.ts'
 import { type Logger, logOptions, logRequests } from './http/logger.ts'
 import { requestIdOf } from './http/trace-context.ts'
-import { toDecodable } from './http/url.ts'
+import { toDecodable } from './http/decodable-url.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -10,7 +10,7 @@ import { maxBodyBytes } from '../lib/config/config.ts'
 import type { Sql } from '../lib/database/client.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
 import { RefusedError } from '../lib/http/errors.ts'
-import { isDecodable } from '../lib/http/url.ts'
+import { isDecodable } from '../lib/http/decodable-url.ts'
 import { type ListName, LiveLists } from '../lib/live/live-lists.ts'
 import { picturesUrlOf } from '../lib/pictures/urls.ts'
 

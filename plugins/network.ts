@@ -38,9 +38,9 @@ export default fp(async app => {
     request.response = raw
     done()
   })
-  // When a connection closes, lib/http/server.ts destroys each response that waits behind another one. A stream that is
-  // sent later would stay open: 134 clients that left opened 600 files for good. A handler may also send its response
-  // after the error of its timeout. Fastify would append it while the error waits for the rest of the body.
+  // When a connection closes, lib/http/http-server.ts destroys each response that waits behind another one. A stream
+  // that is sent later would stay open: 134 clients that left opened 600 files for good. A handler may also send its
+  // response after the error of its timeout. Fastify would append it while the error waits for the rest of the body.
   app.addHook('onSend', (_request, { raw }, payload, done) => {
     if (!raw.destroyed && !raw.headersSent) return done()
     if (payload instanceof Readable) payload.destroy()

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { AgendaEvent, agendaFields, seatFields } from '../../lib/agenda/schemas.ts'
+import { AgendaEvent, agendaFields, seatFields } from '../../lib/agenda/fields.ts'
 import { MOST_CLUBS } from '../../lib/clubs/members.ts'
 import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { AgendaEvent, seatFields } from '../../../lib/agenda/schemas.ts'
+import { AgendaEvent, seatFields } from '../../../lib/agenda/fields.ts'
 import { DateTime, IdParam, Message, NullableString, OpaqueId, ResponseObject } from '../../../lib/values/schemas.ts'
 
 /** Error message if somebody changes their answer after an event. */

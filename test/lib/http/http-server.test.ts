@@ -7,7 +7,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { promisify } from 'node:util'
 
 import { Connections } from '#lib/http/connections.js'
-import { createHttpServer } from '#lib/http/server.js'
+import { createHttpServer } from '#lib/http/http-server.js'
 import { build, make, testConfig } from '../../helper.ts'
 import { type Network, networks } from '../../network.ts'
 import t, { type Test } from '../../suite.ts'
