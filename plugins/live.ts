@@ -30,17 +30,17 @@ declare module 'fastify' {
      * The cached query of a public list with its arguments, from the parsed query string. Clients of `GET /live` can
      * watch this list.
      */
-    list?: (query: any, picturesUrl: string | null) => ListQuery
+    live?: (query: any, picturesUrl: string | null) => ListQuery
   }
 }
 
-/** Connects lib/live to the cache and to the routes with `config.list`. */
+/** Connects lib/live to the cache and to the routes with `config.live`. */
 export default fp(async app => {
   const { cache, config, queues } = app
   const routes = new Map<string, Pick<RouteOptions, 'schema' | 'config'>>()
 
   app.addHook('onRoute', route => {
-    if (route.method === 'GET' && route.config?.list) routes.set(route.url, route)
+    if (route.method === 'GET' && route.config?.live) routes.set(route.url, route)
   })
 
   app.decorate('findList', (request, url) => {
@@ -76,7 +76,7 @@ export default fp(async app => {
   }, { queue: queues.streams, maxListeners: config.LIVE_CLIENTS, isClosing: app.isClosing }))
 
   function queryOf ({ url, parameters, picturesUrl }: ListName) {
-    return routes.get(split(url).path)!.config!.list!(parameters, picturesUrl)
+    return routes.get(split(url).path)!.config!.live!(parameters, picturesUrl)
   }
 }, { name: 'live', dependencies: ['admission', 'cache', 'graceful-close'] })
 

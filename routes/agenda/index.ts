@@ -18,9 +18,9 @@ import * as schemas from './schemas.ts'
 const agenda: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
-    config: { failure: 'Error fetching events', cache: 'public', cacheControl: 'no-cache', list },
+    config: { failure: 'Error fetching events', cache: 'public', cacheControl: 'no-cache', live: queryOf },
   }, async (request, reply) => {
-    await reply.sendCached(...list(request.query))
+    await reply.sendCached(...queryOf(request.query))
   })
 
   app.get('/:id', {
@@ -114,7 +114,7 @@ const auditDraw = (request: FastifyRequest, { id, drawAt }: { id: string, drawAt
   audit(request, 'draw-set', { target: id, drawAt })
 
 /** The cached query of this list and its arguments, for the handler and for `GET /live`. */
-function list ({ club, from, to, limit = '20', cursor }: Static<typeof schemas.list.querystring>) {
+function queryOf ({ club, from, to, limit = '20', cursor }: Static<typeof schemas.list.querystring>) {
   return [agendaQuery, {
     clubs: club === undefined ? null : [club].flat(),
     from: from === undefined ? currentMinute() : utc(from),

@@ -22,7 +22,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
       failure: 'Failed to fetch blogs',
       cache: 'public',
       cacheControl: 'public, s-maxage=120, stale-while-revalidate=300',
-      list: (_query, picturesUrl) => [publishedBlogsQuery, picturesUrl],
+      live: (_query, picturesUrl) => [publishedBlogsQuery, picturesUrl],
     },
   }, async (request, reply) => {
     await reply.sendCached(publishedBlogsQuery, picturesUrlOf(app.config, request))

@@ -12,7 +12,7 @@ const clubPages: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
     config: {
-      failure: 'Error fetching clubs', cache: 'public', cacheControl: 'no-cache', list: () => [clubPagesQuery],
+      failure: 'Error fetching clubs', cache: 'public', cacheControl: 'no-cache', live: () => [clubPagesQuery],
     },
   }, async (_request, reply) => {
     await reply.sendCached(clubPagesQuery)

@@ -13,7 +13,7 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
 
   app.get('/', {
     schema: schemas.list,
-    config: { failure: 'Error fetching clubs', cache: 'public', list: () => query },
+    config: { failure: 'Error fetching clubs', cache: 'public', live: () => query },
   }, async (_request, reply) => {
     if (!await reply.sendCached(...query)) throw new RefusedError('The titles of events exceed half of MAX_HELD_BYTES')
   })

@@ -19,10 +19,10 @@ const events: FastifyPluginAsyncTypebox = async app => {
       failure: 'Error fetching events',
       cache: 'public',
       cacheControl: 'public, s-maxage=60, stale-while-revalidate=120',
-      list,
+      live: queryOf,
     },
   }, async (request, reply) => {
-    await reply.sendCached(...list(request.query))
+    await reply.sendCached(...queryOf(request.query))
   })
 
   app.get('/mine', {
@@ -107,7 +107,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
 }
 
 /** The cached query of this list and its arguments, for the handler and for `GET /live`. */
-function list ({ page, limit, sort = 'desc' }: Static<typeof schemas.list.querystring>) {
+function queryOf ({ page, limit, sort = 'desc' }: Static<typeof schemas.list.querystring>) {
   // Without a radix, `0x10` is 16. PostgreSQL refuses a negative limit, which becomes the 500 of the contract.
   return [eventsQuery, parseInt(page ?? '') || 1, parseInt(limit ?? '') || 12, sort] as const
 }

@@ -8,7 +8,7 @@ export const MAX_LISTS = 8
 export const NOT_A_LIST = 'The lists must be one to eight public lists, such as /events?limit=12'
 export const TOO_MANY = 'Too many clients listen. Please try again later'
 
-/** The lists that can be watched: the routes with `config.list`. */
+/** The lists that can be watched: the routes with `config.live`. */
 export const LISTS = ['/agenda', '/blogs', '/club-pages', '/clubs', '/events', '/mentors', '/testimonials']
 const PATHS = new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(LISTS.map(list => `\`${list}\``))
 

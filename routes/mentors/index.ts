@@ -17,7 +17,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
       failure: { status: 200, body: { mentors: [] } },
       cache: 'public',
       cacheControl: 'public, s-maxage=300, stale-while-revalidate=600',
-      list: () => [mentorsQuery],
+      live: () => [mentorsQuery],
     },
   }, async (_request, reply) => {
     await reply.sendCached(mentorsQuery)

@@ -10,9 +10,9 @@ import * as schemas from './schemas.ts'
 const testimonials: FastifyPluginAsyncTypebox = async app => {
   app.get('/', {
     schema: schemas.list,
-    config: { failure: 'Failed to fetch testimonials', cache: 'public', cacheControl: 'no-cache', list },
+    config: { failure: 'Failed to fetch testimonials', cache: 'public', cacheControl: 'no-cache', live: queryOf },
   }, async (request, reply) => {
-    await reply.sendCached(...list(request.query))
+    await reply.sendCached(...queryOf(request.query))
   })
 
   app.post('/', {
@@ -47,7 +47,7 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
 }
 
 /** The cached query of this list and its arguments, for the handler and for `GET /live`. */
-function list ({ page, limit }: Static<typeof schemas.list.querystring>) {
+function queryOf ({ page, limit }: Static<typeof schemas.list.querystring>) {
   // PostgreSQL refuses NaN, which becomes the 500 of the contract.
   return [
     testimonialsQuery,

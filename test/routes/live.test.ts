@@ -89,7 +89,7 @@ t.test('GET /live tells the entity tag of each list, then each change of a list'
 })
 
 t.test('GET /live watches every public list', async t => {
-  const watchable = routes.filter(({ config }) => config?.list).map(({ url }) => url)
+  const watchable = routes.filter(({ config }) => config?.live).map(({ url }) => url)
   assertComplete(t, LISTS, watchable, 'LISTS in routes/live/schemas.ts')
   const [, paths] = /type PublicPath = (.*)/.exec(await readFile('client/index.d.ts', 'utf8'))!
   t.strictSame(paths, watchable.map(path => `'${path.slice(1)}'`).sort().join(' | '), 'client/index.d.ts')
