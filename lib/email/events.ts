@@ -32,11 +32,11 @@ export interface KnownEvent {
   onlineUrl?: string | null
   /** Missing in emails of versions before 1.1, and in emails outside of a draw. */
   drawAt?: string | null
-  seat?: ToldSeat
+  seat?: AnnouncedSeat
 }
 
-/** The seat that an email told. */
-interface ToldSeat {
+/** The seat that an email announced. */
+interface AnnouncedSeat {
   state: SeatState
   placeInLine: string | null
 }

@@ -49,7 +49,7 @@ export interface Content {
   /** Facts that the email announces. After an attempt, they are stored as `announced` in the email's data. */
   announced?: object
   /** Name of the mailing list (RFC 2919), and the URL to unsubscribe with one request (RFC 8058). */
-  list?: { name: string, unsubscribe: string }
+  listHeaders?: { name: string, unsubscribe: string }
 }
 
 /**
@@ -85,7 +85,7 @@ export function senderOf ({ MAIL_FROM = DEVELOPMENT_FROM, COMMUNITY_NAME }: Conf
 
 /** Writes an email with a text and an HTML part. The Message-ID contains `id`. */
 export function buildMessage (id: string, recipient: Recipient, content: Content, config: Config): SendMailOptions {
-  const { subject, replyTo, calendar, list } = content
+  const { subject, replyTo, calendar, listHeaders } = content
   const { domain, ...from } = senderOf(config)
   const { to = recipient.email } = content
   const isKnown = recipient.isVerified && to === recipient.email
@@ -102,9 +102,9 @@ export function buildMessage (id: string, recipient: Recipient, content: Content
     headers: {
       // Prevents automatic replies, such as vacation notices (RFC 3834).
       'Auto-Submitted': 'auto-generated',
-      ...list && {
-        'List-Id': `<${list.name}.${domain}>`,
-        'List-Unsubscribe': `<${list.unsubscribe}>`,
+      ...listHeaders && {
+        'List-Id': `<${listHeaders.name}.${domain}>`,
+        'List-Unsubscribe': `<${listHeaders.unsubscribe}>`,
         'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
       },
     },

@@ -96,8 +96,8 @@ export function readUnsubscribeToken (config: Secret, token: string) {
 /** Wraps an email template: the email is sent only to users with the switch on, and contains a link to unsubscribe. */
 export function notification<Data> (compose: EmailTemplate<Data>): EmailTemplate<Data> {
   return async (email, context) => {
-    const isWanted = await wantsEmails(context.sql, email.userId, email.template as NotificationTemplate)
-    const content = isWanted ? await compose(email, context) : undefined
+    if (!await wantsEmails(context.sql, email.userId, email.template as NotificationTemplate)) return undefined
+    const content = await compose(email, context)
     return content && { ...content, ...unsubscription(email, context.config) }
   }
 }
@@ -105,7 +105,7 @@ export function notification<Data> (compose: EmailTemplate<Data>): EmailTemplate
 /** Links to unsubscribe from this template: a page of the browser app for people, and a URL for email programs. */
 function unsubscription (
   { template, userId }: ClaimedEmail, config: Config
-): Pick<Content, 'footer' | 'list'> {
+): Pick<Content, 'footer' | 'listHeaders'> {
   const { COMMUNITY_NAME, FRONTEND_URL: [frontend], PUBLIC_URL } = config
   const token = unsubscribeToken(config, userId, template)
   const reason = `You received this email because you have an account at ${COMMUNITY_NAME}.`
@@ -113,6 +113,6 @@ function unsubscription (
     footer: frontend
       ? [reason, { text: 'Unsubscribe from these emails', href: `${frontend}/unsubscribe#token=${token}` }]
       : [reason],
-    ...PUBLIC_URL && { list: { name: template, unsubscribe: `${PUBLIC_URL}/account/unsubscribe/${token}` } },
+    ...PUBLIC_URL && { listHeaders: { name: template, unsubscribe: `${PUBLIC_URL}/account/unsubscribe/${token}` } },
   }
 }

@@ -51,25 +51,25 @@ export async function tellMissed (
       JOIN events USING (id) ${withDetails(transaction)}
     WHERE ${runsUntil(transaction)} > now()
   `
-  /** SQL: the users whose last email said this state, and who have one of these states now. */
-  const told = (said: SeatState, now: SeatState[]) => transaction`ARRAY(
+  /** SQL: the users whose last email announced the state `from`, and who have one of the states `to` now. */
+  const moved = (from: SeatState, to: SeatState[]) => transaction`ARRAY(
     SELECT user_id FROM (${seatsOf(transaction, transaction`running.id`)}) AS seats
-    WHERE state IN ${transaction(now)} AND EXISTS (
+    WHERE state IN ${transaction(to)} AND EXISTS (
       SELECT FROM (${lastAnnounced(transaction, transaction`seats.user_id`, transaction`running.id`)}) AS last
-      WHERE announced #>> '{seat,state}' = ${said}
+      WHERE announced #>> '{seat,state}' = ${from}
     )
     ORDER BY since, seats.id
   )`
   await transaction`${outbox.enqueueBatch('seat', transaction`
     SELECT
       NULL AS key, id AS event_id, jsonb_build_object('event', id) AS data,
-      ${told('waiting', ['seated'])} AS user_ids
+      ${moved('waiting', ['seated'])} AS user_ids
     FROM (${running}) AS running
   `, cause)}`
   await transaction`${outbox.enqueueBatch('draw', transaction`
     SELECT
       id::text AS key, id AS event_id, jsonb_build_object('event', id) AS data,
-      ${told('drawing', ['seated', 'waiting'])} AS user_ids
+      ${moved('drawing', ['seated', 'waiting'])} AS user_ids
     FROM (${running}) AS running
   `, cause)}`
   await transaction`${outbox.enqueue('registration', transaction`

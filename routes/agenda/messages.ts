@@ -28,7 +28,7 @@ export interface MessageRoute {
 export async function sendMessage (request: FastifyRequest<MessageRoute>, reply: FastifyReply) {
   const { server: { sql, outbox, config }, user, params: { id }, body } = request
   await findManagedEvent(sql, user, id, REGISTRATIONS_NOT_ALLOWED)
-  const messages: RateLimit = {
+  const limit: RateLimit = {
     name: 'event-messages', key: user.id, max: MESSAGES_PER_USER, message: TOO_MANY_MESSAGES,
   }
   let isNew = false
@@ -37,7 +37,7 @@ export async function sendMessage (request: FastifyRequest<MessageRoute>, reply:
     // A repeated request is not a new message.
     async transaction => {
       isNew = true
-      await consume(transaction, messages, config.LIMIT_WINDOW)
+      await consume(transaction, limit, config.LIMIT_WINDOW)
     }
   )
   if (isNew) audit(request, 'message-sent', { target: id })
@@ -69,7 +69,7 @@ async function insertMessage (
     await sql`SELECT FROM users WHERE id = ${user.id} FOR KEY SHARE`
     return createOnce(sql, attempt, async () => {
       await onNew(sql)
-      const messages = await sql<SentMessage[]>`
+      const inserted = await sql<SentMessage[]>`
         WITH past AS (
           DELETE FROM event_messages WHERE id IN (
             SELECT id FROM event_messages WHERE created_at < now() - interval '60 days'
@@ -90,8 +90,8 @@ async function insertMessage (
         `, user.id)})
         SELECT id, ${reachOf(sql, 'event-message', sql`message.event_id`)} AS reach FROM message
       `
-      if (messages.length === 0) throw new HttpError(404, 'Event not found')
-      return messages
+      if (inserted.length === 0) throw new HttpError(404, 'Event not found')
+      return inserted
     }, ids => sql<SentMessage[]>`
       SELECT id, ${reachOf(sql, 'event-message', sql`event_messages.event_id`)} AS reach FROM event_messages
       WHERE id = ANY (${arrayOf(ids)}::uuid[])

@@ -152,7 +152,7 @@ export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, use
           SELECT known, array_agg(user_id) AS user_ids
           FROM registrations LEFT JOIN (${knownBefore(sql, sql`${id}`)}) AS before USING (user_id)
           WHERE ${comes(sql)} GROUP BY known
-        ) AS told
+        ) AS recipients
         WHERE allowed AND (${runsUntil(sql)} > now() OR known IS NOT NULL)
       `, user.id)})
       SELECT allowed FROM target

@@ -38,10 +38,10 @@ export const emailChange: EmailTemplate<{ to: string }> = async (email, context)
   const { sql, config: { COMMUNITY_NAME: name } } = context
   const { data: { to }, createdAt } = email
   // A new password or signing out everywhere also cancels the change.
-  const isWanted = sql`email <> ${to} AND NOT EXISTS (
+  const isValid = sql`email <> ${to} AND NOT EXISTS (
     SELECT FROM revoked_tokens WHERE user_id = users.id AND revoked_at >= ${createdAt}
   )`
-  const href = await createAccountLink(email, context, 'email', isWanted, to)
+  const href = await createAccountLink(email, context, 'email', isValid, to)
   if (!href) return undefined
   return {
     to,

@@ -19,8 +19,8 @@ export const registration = notification<{ event: string }>(async (email, contex
   // writes the id of the event as the key.
   if (![event.placeInLine, event.registrationId, event.id].includes(key)) return undefined
   // The person came back. The confirmation of the registration may have been sent in the meantime.
-  const told = key === event.placeInLine ? await findAnnounced(context, email, event.id) : undefined
-  if (told?.seat?.state === event.seat.state && isUnchangedSince(event, told)) return undefined
+  const announced = key === event.placeInLine ? await findAnnounced(context, email, event.id) : undefined
+  if (announced?.seat?.state === event.seat.state && isUnchangedSince(event, announced)) return undefined
   const reminder = await findReminder(context, userId, event.date)
   return withEvent(event, context, CONFIRMATIONS[event.seat.state], [
     opening(event, context),
@@ -57,8 +57,8 @@ const haveSeat = (event: EmailedEvent, { config }: Context) =>
 const IF_NOT = 'If you cannot come, please say so on the page of the event. The next person in line gets your seat.'
 
 /** Tells whether an email has told the person their present seat or place in line. */
-const isSeatTold = (event: EmailedEvent, told: KnownEvent | undefined) =>
-  told?.seat?.state === event.seat.state && told.seat.placeInLine === event.placeInLine
+const isSeatAnnounced = (event: EmailedEvent, announced: KnownEvent | undefined) =>
+  announced?.seat?.state === event.seat.state && announced.seat.placeInLine === event.placeInLine
 
 /** Tells a person in line that there is a seat now. */
 export const seat = notification<{ event: string }>(async (email, context) => {
@@ -67,16 +67,16 @@ export const seat = notification<{ event: string }>(async (email, context) => {
   if (!event || isOver(event) || event.seat.state !== 'seated') return undefined
   // The person left this place in line. If the person waited again, another email tells about the new place.
   if (event.placeInLine !== key) return undefined
-  const told = await findAnnounced(context, email, event.id)
-  if (isSeatTold(event, told)) return undefined
+  const announced = await findAnnounced(context, email, event.id)
+  if (isSeatAnnounced(event, announced)) return undefined
   return withEvent(event, context, 'You have a seat', [haveSeat(event, context), ...whereToGo(event), IF_NOT])
 })
 
 /** Tells an entrant of a draw its result, unless an email has told it, for example the confirmation. */
 export const draw = notification<{ event: string }>(async (email, context) => {
   const event = await findEventOf(context, email.userId, email.data.event)
-  const told = await findAnnounced(context, email, email.data.event)
-  if (!event || isOver(event) || event.seat.state === 'declined' || isSeatTold(event, told)) return undefined
+  const announced = await findAnnounced(context, email, email.data.event)
+  if (!event || isOver(event) || event.seat.state === 'declined' || isSeatAnnounced(event, announced)) return undefined
   const isSeated = event.seat.state === 'seated'
   return withEvent(event, context, isSeated ? 'You have a seat' : 'You are waiting for a seat', [
     'The seats have been drawn.',
@@ -97,18 +97,18 @@ interface Removal {
  * Returns the event as the user was last told. A date that the user never heard of may be the date of a different
  * event, which takes place. `undefined` if the event is over, also for the user.
  */
-async function findLastTold (email: ClaimedEmail<Removal>, context: Context): Promise<CalendarEvent | undefined> {
+async function findLastAnnounced (email: ClaimedEmail<Removal>, context: Context): Promise<CalendarEvent | undefined> {
   const { event, known } = email.data
-  const told = await findAnnounced(context, email, event.id) ?? known
-  if (isOver(event) && isOver(told ?? event)) return undefined
-  if (!told) return event
-  const { title, date, club, endsAt, place } = told
+  const announced = await findAnnounced(context, email, event.id) ?? known
+  if (isOver(event) && isOver(announced ?? event)) return undefined
+  if (!announced) return event
+  const { title, date, club, endsAt, place } = announced
   return { ...event, title, date, club, endsAt, place }
 }
 
 /** Tells a person that the organizer has deleted the registration. */
 export const seatRemoved = notification<Removal>(async (email, context) => {
-  const event = await findLastTold(email, context)
+  const event = await findLastAnnounced(email, context)
   // The person has registered again.
   if (!event || await findEventOf(context, email.userId, event.id)) return undefined
   return withoutEvent(event, context, 'You are no longer registered',
@@ -167,13 +167,13 @@ export const eventChanged = notification<Change>(async (email, context) => {
   const { userId, data } = email
   const event = await findEventOf(context, userId, data.event)
   if (!event || await isConfirmedLater(context, userId, event)) return undefined
-  const told = await findAnnounced(context, email, event.id)
-  const before = told ? complete(told, data.known) : data.known
+  const announced = await findAnnounced(context, email, event.id)
+  const before = announced ? complete(announced, data.known) : data.known
   // An earlier attempt to send this email may have arrived before the event was changed back.
   const known = data.announced && isUnchangedSince(event, before) ? complete(data.announced, before) : before
   if (isOver(event) && isOver(known)) return undefined
   const declined = event.seat.state === 'declined'
-  const corrects = mayHaveToldElse(event, data)
+  const corrects = mayHaveAnnouncedElse(event, data)
   if (declined && event.date === known.date && !corrects) return undefined
   const { config } = context
   const changes = [
@@ -188,7 +188,7 @@ export const eventChanged = notification<Change>(async (email, context) => {
   // The event was changed back, or the user already knows.
   if (changes.length === 0 && !corrects) return undefined
   // The user may have got a seat since the last email, even by a limit that was removed.
-  const hadNone = told?.seat?.state === 'waiting' || told?.seat?.state === 'drawing'
+  const hadNone = announced?.seat?.state === 'waiting' || announced?.seat?.state === 'drawing'
   const [seat] = describeSeat({ ...event, isLimited: event.isLimited || hadNone })
   return {
     subject: `Changed: ${event.title}`,
@@ -218,7 +218,7 @@ async function isConfirmedLater ({ sql }: Context, userId: string, { registratio
 }
 
 /** Tells whether an earlier attempt to send an email may have told facts that do not hold any more. */
-const mayHaveToldElse = (event: EmailedEvent, { announced, unsureSince }: Change) =>
+const mayHaveAnnouncedElse = (event: EmailedEvent, { announced, unsureSince }: Change) =>
   (announced !== undefined && !isUnchangedSince(event, announced)) ||
   (unsureSince !== undefined && event.updatedAt >= unsureSince)
 
@@ -232,10 +232,10 @@ const factsOf = (event: EmailedEvent, known: KnownEvent): Paragraph[] => [
 ]
 
 /** Adds what an email did not tell, because a version before 1.1 sent it, or because the user had no seat. */
-function complete (told: KnownEvent, { date, endsAt, place, onlineUrl }: KnownEvent): KnownEvent {
-  const moved = endsAt && new Date(Date.parse(told.date) + Date.parse(endsAt) - Date.parse(date)).toISOString()
-  const hadSeat = told.seat === undefined || told.seat.state === 'seated'
-  return { endsAt: moved, place, onlineUrl: hadSeat ? onlineUrl : null, ...told }
+function complete (announced: KnownEvent, { date, endsAt, place, onlineUrl }: KnownEvent): KnownEvent {
+  const moved = endsAt && new Date(Date.parse(announced.date) + Date.parse(endsAt) - Date.parse(date)).toISOString()
+  const hadSeat = announced.seat === undefined || announced.seat.state === 'seated'
+  return { endsAt: moved, place, onlineUrl: hadSeat ? onlineUrl : null, ...announced }
 }
 
 /** Describes a new end, place and online link. An end that moved along with the date is not news. */
@@ -262,7 +262,7 @@ const isUnchangedSince = (event: EmailedEvent, known: KnownEvent) =>
 
 /** Tells all attendees that the event was deleted. The email carries the event because its row no longer exists. */
 export const eventCancelled = notification<Removal>(async (email, context) => {
-  const event = await findLastTold(email, context)
+  const event = await findLastAnnounced(email, context)
   if (!event) return undefined
   return withoutEvent(event, context, 'Cancelled',
     sentence`“${event.title}” of ${event.club}, on ${formatTimes(event, context.config)}, has been cancelled.`)
