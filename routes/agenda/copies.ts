@@ -5,18 +5,21 @@ import { findManagedEvent, type User } from '../../lib/accounts/permissions.ts'
 import { agendaColumns, withCounts, withDetails } from '../../lib/agenda/details.ts'
 import { newSeed } from '../../lib/agenda/draws.ts'
 import type { Sql } from '../../lib/database/client.ts'
-import { arrayOf } from '../../lib/database/columns.ts'
+import { arrayOf, toColumn } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce } from '../../lib/database/idempotency.ts'
 import { enqueueNews } from '../../lib/email/clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
-import type { copy } from './schemas.ts'
+import { type copy, STORED_FIELDS } from './schemas.ts'
 
 /** A copy of an event: when it begins, and its duration in milliseconds unless it lasts as long as the event. */
 interface EventCopy {
   date: string
   duration: number | null
 }
+
+/** The columns of an event that its copies share. */
+const COPIED = STORED_FIELDS.filter(field => field !== 'date').map(toColumn)
 
 type CopiedEvent = Static<typeof copy.response[201]>['events'][number]
 
@@ -41,6 +44,7 @@ export function insertCopies (
       ${local(earliest)} - ${local(time)}
     )) AT TIME ZONE ${timeZone}) END
   `
+  const columns = COPIED.map(column => sql`${sql(column)}`).reduce((all, one) => sql`${all}, ${one}`)
   return sql.begin(async sql => {
     let isNew = false
     const created = await createOnce(sql, attempt, async () => {
@@ -52,8 +56,7 @@ export function insertCopies (
           SELECT * FROM jsonb_to_recordset(${JSON.stringify(copies)}::text::jsonb)
             AS copy (date timestamptz, duration bigint)
         ), copied AS (
-          INSERT INTO events (title, description, image_url, date, club_id)
-          SELECT title, description, image_url, copies.date, club_id
+          INSERT INTO events (${columns}, date, club_id) SELECT ${columns}, copies.date, club_id
           FROM events CROSS JOIN copies WHERE events.id = ${id}
           RETURNING *
         ), emailed AS (${enqueueNews(sql, outbox, sql`SELECT * FROM copied`, user.id)}), detailed AS (

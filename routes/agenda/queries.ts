@@ -22,7 +22,7 @@ import { isUuid } from '../../lib/values/formats.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
   type create, DRAW_NEEDED, type get, type getDraw, type list, type listSeats, SEATS_DRAWN, STORED_DETAILS,
-  type update,
+  STORED_FIELDS, type update,
 } from './schemas.ts'
 
 type ManagedEvent = Static<typeof update.response[200]>['event']
@@ -173,7 +173,7 @@ export function insertEvent (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, event: Static<typeof create.body>,
   attempt: Attempt | undefined
 ) {
-  const { title, description, imageUrl, date, endsAt = null } = event
+  const { date, endsAt = null } = event
   const drawAt = event.drawAt ? new Date(event.drawAt) : null
   checkWindow(event)
   const details = { ...toColumns(event, STORED_DETAILS), duration_ms: durationOf(new Date(date), endsAt) }
@@ -182,17 +182,17 @@ export function insertEvent (
     const [created] = await createOnce(sql, attempt, async () => {
       isNew = true
       if (drawAt) await checkDraw(sql, drawAt, { ...event, date: new Date(date) })
-      const [row] = await sql<{ id: string }[]>`
-        INSERT INTO events (title, description, image_url, date, club_id)
-        SELECT ${title}, ${description}, ${imageUrl}, ${new Date(date).toISOString()}::text::timestamptz, club_id
-        FROM users WHERE id = ${user.id} AND club_id IS NOT NULL
-        RETURNING id
+      const [club] = await sql<{ club_id: string }[]>`
+        SELECT club_id FROM users WHERE id = ${user.id} AND club_id IS NOT NULL
       `
-      if (!row) throw new HttpError(400, 'You must be a club head to create an event')
-      await sql`INSERT INTO event_details ${sql({ event_id: row.id, ...details })}`
-      if (drawAt) await setDraw(sql, row.id, drawAt)
-      await sql`${enqueueNews(sql, outbox, sql`SELECT * FROM events WHERE id = ${row.id}`, user.id)}`
-      return [row]
+      if (!club) throw new HttpError(400, 'You must be a club head to create an event')
+      const [{ id }] = await sql<[{ id: string }]>`
+        INSERT INTO events ${sql({ ...toColumns(event, STORED_FIELDS), ...club })} RETURNING id
+      `
+      await sql`INSERT INTO event_details ${sql({ event_id: id, ...details })}`
+      if (drawAt) await setDraw(sql, id, drawAt)
+      await sql`${enqueueNews(sql, outbox, sql`SELECT * FROM events WHERE id = ${id}`, user.id)}`
+      return [{ id }]
     }, ([id]) => sql<{ id: string }[]>`SELECT id FROM events WHERE id = ${id!}`)
     return { event: await readManaged(sql, user, created!.id), isDrawSet: isNew && drawAt !== null }
   })
@@ -228,7 +228,7 @@ export function changeEvent (
   { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
   const { endsAt, date } = changes
-  const eventColumns = toColumns(changes, ['title', 'description', 'imageUrl', 'date'])
+  const eventColumns = toColumns(changes, STORED_FIELDS)
   return sql.begin(async sql => {
     const lines = await lockLines(sql, sql`SELECT ${id}::uuid`)
     await findManagedEvent(sql, user, id, EVENT_NOT_ALLOWED)

@@ -88,7 +88,8 @@ const DETAILS = {
   }),
 }
 
-/** The details that are stored as they are given. */
+/** The fields of an event, and of its details, that are stored as they are given. */
+export const STORED_FIELDS = [...Object.keys(eventInputs), 'date']
 export const STORED_DETAILS = Object.keys(DETAILS)
 
 const details = {
