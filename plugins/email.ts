@@ -1,7 +1,9 @@
 import type { onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { createOutbox, type Outbox } from '../lib/email/outbox.ts'
+import { enqueueBatch } from '../lib/email/batches.ts'
+import { countEmails, enqueueEmails } from '../lib/email/emails.ts'
+import type { Outbox } from '../lib/email/outbox.ts'
 import { Sender } from '../lib/email/sender.ts'
 import { createTransport, isEmailConfigured } from '../lib/email/transport.ts'
 import { HttpError } from '../lib/http/errors.ts'
@@ -33,17 +35,27 @@ export default fp(async app => {
     ? new Sender({ sql, config: { ...config, JWT_SECRET: await jwtSecretOf(config) }, log, transport })
     : undefined
 
-  const outbox = createOutbox(sql, sender, config)
-  app.decorate('outbox', outbox)
+  const canLink = sender !== undefined && config.FRONTEND_URL.length > 0
+  app.decorate('outbox', {
+    isConfigured: sender !== undefined,
+    canLink,
+    canVerify: canLink && config.SMTP_URL !== undefined,
+    enqueue: (template, emails, cause) =>
+      sender ? enqueueEmails(sql, template, emails, cause) : sql`SELECT WHERE false`,
+    enqueueBatch: (template, batches, cause, times) =>
+      sender ? enqueueBatch(sql, template, batches, cause, times) : sql`SELECT WHERE false`,
+    deliveries: () => sender ?? { sent: 0, refused: 0, isPaused: false },
+    count: () => countEmails(sql),
+  })
   app.decorate('requireEmail', Object.assign(async () => {
     if (!sender) throw new HttpError(501, EMAIL_REQUIRED)
   }, { responses: { 501: EmailRequired } }))
   app.decorate('requireEmailLinks', Object.assign(async () => {
-    if (!outbox.canLink) throw new HttpError(501, sender ? FRONTEND_REQUIRED : EMAIL_REQUIRED)
+    if (!canLink) throw new HttpError(501, sender ? FRONTEND_REQUIRED : EMAIL_REQUIRED)
   }, { responses: { 501: EmailLinksRequired } }))
   if (describeOnly) return
 
-  if (config.NODE_ENV === 'production' && !outbox.canLink) {
+  if (config.NODE_ENV === 'production' && !canLink) {
     log.info(sender
       ? `${FRONTEND_REQUIRED}. Emails do not contain links, and operations that need links respond with 501. ` +
         'Set FRONTEND_URL.'

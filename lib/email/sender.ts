@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyBaseLogger } from 'fastify'
+import type { SendMailOptions } from 'nodemailer'
 
 import { hashSecretToken } from '../auth/secret-tokens.ts'
 import type { Config } from '../config/config.ts'
@@ -8,7 +9,6 @@ import type { Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { sha256 } from '../values/formats.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
-import type { Delivery, Transport } from './delivery.ts'
 import { findWork, writeEmails, writeReminders } from './batches.ts'
 import { buildMessage, type ClaimedEmail, type Content } from './message.ts'
 import { isNotification, unsubscribeToken } from './notifications.ts'
@@ -47,6 +47,27 @@ function nextVersion ({ subject, paragraphs }: Content, last?: Version): Version
   const hash = sha256(JSON.stringify([subject, paragraphs]))
   if (!last) return { hash, number: 1 }
   return last.hash === hash ? last : { hash, number: last.number + 1 }
+}
+
+/** The outcome of a delivery. `pending` means that it should be retried. */
+export interface Delivery {
+  status: 'sent' | 'pending' | 'failed'
+  /** The cause, without the server's text, because it may contain the address. */
+  error?: string
+  /** Whether the email may have arrived although there was no response. */
+  mayHaveArrived?: boolean
+  /** Whether the server is unavailable, so that other emails would also fail. */
+  isDown?: boolean
+}
+
+/** A way to send emails. */
+export interface Transport {
+  /** Checks whether the server is available. Rejects with the cause. */
+  verify (): Promise<void>
+  /** Sends an email. Never rejects. */
+  send (message: SendMailOptions): Promise<Delivery>
+  /** Closes all connections, even during a delivery. */
+  close (): void
 }
 
 type Attempt = Omit<Delivery, 'status'> & Pick<Outcome, 'status' | 'announced' | 'version' | 'tokenHash'>

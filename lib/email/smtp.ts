@@ -2,9 +2,9 @@ import { createTransport, type SendMailOptions } from 'nodemailer'
 
 import type { Config } from '../config/config.ts'
 import { isLoopback } from '../values/formats.ts'
-import type { Delivery, Transport } from './delivery.ts'
-import { senderOf } from './message.ts'
 import { LEASE_SECONDS } from './emails.ts'
+import { senderOf } from './message.ts'
+import type { Delivery, Transport } from './sender.ts'
 
 const TIMES_MS = {
   /**

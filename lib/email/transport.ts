@@ -6,7 +6,7 @@ import type { FastifyBaseLogger } from 'fastify'
 import type { SendMailOptions } from 'nodemailer'
 
 import type { Config } from '../config/config.ts'
-import type { Delivery, Transport } from './delivery.ts'
+import type { Delivery, Transport } from './sender.ts'
 
 /** Tells whether emails are sent: with SMTP_URL, or as files in development. */
 export function isEmailConfigured ({ NODE_ENV, SMTP_URL }: Config) {

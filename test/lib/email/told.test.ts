@@ -7,10 +7,9 @@ import type { SendMailOptions } from 'nodemailer'
 
 import { drawDue } from '#lib/agenda/draws.js'
 import { findWork } from '#lib/email/batches.js'
-import type { Delivery } from '#lib/email/delivery.js'
 import { formatTime } from '#lib/email/message.js'
 import { tellDraw } from '#lib/email/seats.js'
-import { Sender } from '#lib/email/sender.js'
+import { type Delivery, Sender } from '#lib/email/sender.js'
 import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
 import t from '../../suite.ts'
 
