@@ -14,7 +14,10 @@ export interface Usage {
   resident: number
 }
 
-/** Weight of a connection, and of a request without a complete response, in bytes. A stream of changes has none. */
+/**
+ * Weight of a connection, and of a request without a complete response, in bytes. A stream of changes and its
+ * connection have none: LIVE_CLIENTS limits them, and 100 of them would weigh more than an export of 300 MB.
+ */
 const WEIGHT = { connection: 2 * 1024, request: 64 * 1024 }
 
 /**
@@ -102,7 +105,8 @@ export class Memory {
     const connections = open.reverse().map(([socket, { network, responses, bytesRead }]) => {
       const requests = [...responses].filter(response => !streams.has(response)).length
       const bytes = socket.bytesRead - bytesRead + socket.writableLength
-      return { socket, network, weight: WEIGHT.connection + WEIGHT.request * requests + bytes }
+      const isStream = requests < responses.size
+      return { socket, network, weight: (isStream ? 0 : WEIGHT.connection) + WEIGHT.request * requests + bytes }
     }).sort((one, other) => other.weight - one.weight)
     const networks = sumByNetwork(connections)
     const total = networks.reduce((total, [, sum]) => total + sum, 0)

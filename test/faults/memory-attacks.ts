@@ -1,5 +1,5 @@
-// Clients of one network that make the service hold as much as they can. As a worker thread this file runs some of the
-// attacks, so that they do not delay the client that measures what others notice.
+// Clients, mostly of one network, that make the service hold as much as they can. As a worker thread this file runs
+// some of the attacks, so that they do not delay the client that measures what others notice.
 import { Socket } from 'node:net'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 
@@ -8,6 +8,9 @@ import sharp from 'sharp'
 import type { Person } from './fixture.ts'
 
 const ATTACKER = '127.0.0.7'
+
+/** The address of an attacker that has a network of its own. */
+const otherNetwork = (n: number) => `127.1.${n >> 8}.${n & 255}`
 
 /** How soon attackers come back after all of their connections were closed, in milliseconds. */
 const RETURN = 500
@@ -66,6 +69,8 @@ let pictures: Buffer[] = []
 export const UNREAD_STREAMS = 'streams of changes, unread'
 export const UPLOADS = 'sixteen pictures at once'
 const EXPORTS = '400 exports at once'
+const EXPORTS_OF_NETWORKS = '400 exports of as many networks'
+export const BODIES_OF_NETWORKS = 'bodies of 300 networks that lack their last byte'
 export const PIPELINED = 'pipelined streams of clients that leave'
 export const BODIES = 'bodies that lack their last byte'
 export const FEWER_BODIES = 'bodies of 150 clients that lack their last byte'
@@ -115,6 +120,10 @@ export const ATTACKS: Record<string, Attack> = {
   '900 lists in one packet, unread': ({ port }) => open(port, 8, socket => {
     socket.pause().write(Array.from({ length: 900 }, otherList).join(''))
   }),
+  [EXPORTS_OF_NETWORKS]: ({ port, author }) => open(port, 400, socket => {
+    socket.resume().write(HEAD('/me/export', author.token))
+  }, otherNetwork),
+  [BODIES_OF_NETWORKS]: target => sendBodies(target, 300, 900_000, otherNetwork),
   'one connection that pipelines lists': ({ port }) => open(port, 1, socket => {
     const timer = setInterval(() => socket.write(otherList().repeat(5)), 20)
     socket.on('close', () => clearInterval(timer)).resume()
@@ -201,11 +210,13 @@ export const ATTACKS: Record<string, Attack> = {
   }),
 }
 
-/** Sends posts of 1 MB without their last bytes. */
-const sendBodies = ({ port, author }: Target, count: number) => open(port, count, socket => {
+/** Sends posts without their last bytes. */
+const sendBodies = (
+  { port, author }: Target, count: number, length = 2 ** 20, addressOf?: (n: number) => string
+) => open(port, count, socket => {
   socket.write('POST /blogs/submit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
-    `Authorization: Bearer ${author.token}\r\nContent-Length: 1048576\r\n\r\n${' '.repeat(1_048_575)}`)
-})
+    `Authorization: Bearer ${author.token}\r\nContent-Length: ${length}\r\n\r\n${' '.repeat(length - 1)}`)
+}, addressOf)
 
 /** Asks for long lists, and does not read them. */
 const readNothing = ({ port }: Target, count: number) =>
@@ -237,10 +248,12 @@ if (!isMainThread && workerData.names) {
  * Connections of the attacker, which begin when they are open. Node accepts all that wait in one turn of its event
  * loop, which would delay others more than the attack does, so of thousands 200 come at a time.
  */
-function open (port: number, count: number, begin: (socket: Socket, n: number) => void) {
+function open (
+  port: number, count: number, begin: (socket: Socket, n: number) => void, addressOf = (_n: number) => ATTACKER
+) {
   return Array.from({ length: count }, (_, n) => {
     const socket = new Socket().on('error', () => {})
-    const options = { port, host: '127.0.0.1', localAddress: ATTACKER }
+    const options = { port, host: '127.0.0.1', localAddress: addressOf(n) }
     setTimeout(() => socket.connect(options, () => begin(socket, n)), Math.floor(n / 200) * 100)
     return socket
   })

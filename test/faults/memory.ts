@@ -16,8 +16,8 @@ import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, PASSWORD, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request, send } from './http.ts'
 import {
-  ABANDONED, ATTACKS, type Author, BESIDE_STREAMS, BODIES, FEWER_BODIES, FOREIGN_TOKENS, HOST, photo, startAttacks,
-  UNREAD_STREAMS, UPLOADS,
+  ABANDONED, ATTACKS, type Author, BESIDE_STREAMS, BODIES, BODIES_OF_NETWORKS, FEWER_BODIES, FOREIGN_TOKENS, HOST,
+  photo, startAttacks, UNREAD_STREAMS, UPLOADS,
 } from './memory-attacks.ts'
 import { judge, type Row, rowOf, statusesOf } from './report.ts'
 import { ROOT } from './programs.ts'
@@ -289,6 +289,9 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     ...small.map(name => fault(`memory: ${name}, 256 MB`, [name], { ...optionsOf(name), memory: LESS_MEMORY })),
     fault(`memory: ${BODIES}, none refused`, [BODIES], { variables: UNREFUSED, closes: true }),
     fault(`memory: ${FEWER_BODIES}, none refused, 256 MB`, [FEWER_BODIES], {
+      variables: UNREFUSED, closes: true, memory: LESS_MEMORY,
+    }),
+    fault(`memory: ${BODIES_OF_NETWORKS}, none refused, 256 MB`, [BODIES_OF_NETWORKS], {
       variables: UNREFUSED, closes: true, memory: LESS_MEMORY,
     }),
     fault('memory: returned by glibc', ['everything of an author of 300 MB'], { variables: RETURNED }),
