@@ -1,9 +1,14 @@
+import { mock } from 'node:test'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
 import { FairQueue } from '#lib/http/fair-queue.js'
 import { LiveLists } from '#lib/live/live-lists.js'
 import { clientIn } from '../../clients.ts'
 import t from '../../suite.ts'
+
+// The tests tell when half a second has passed.
+t.beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }))
+t.afterEach(() => mock.timers.reset())
 
 /** Lists of a database that a test changes: a number per list, which is its entity tag. */
 function start (length = 100) {
@@ -49,87 +54,96 @@ function start (length = 100) {
     stream.on('data', text => { client.text += text })
     return client
   }
-  return { live, open, openFrom, database }
+  /** Waits until nothing more happens. 1,000 clients are told in ten turns of the event loop, twice in a tick. */
+  const settle = async () => {
+    for (let turn = 0; turn < 50 || queue.running + queue.waiting > 0; turn++) await nextTurn()
+  }
+  const tick = async () => {
+    mock.timers.tick(500)
+    await settle()
+  }
+  return { live, open, openFrom, settle, tick, database }
 }
 
 t.test('A list whose client has gone in the meantime is not read', async t => {
-  const { open, database } = start()
+  const { open, settle, database } = start()
   let answer = () => {}
   database.answer = new Promise<void>(resolve => { answer = resolve })
   open('/fast').stream.destroy()
-  await sleep(10)
+  await settle()
   answer()
-  await sleep(10)
+  await settle()
   t.strictSame([database.questions, database.reads], [1, 0])
 })
 
 t.test('A slow list delays no other list', async t => {
-  const { open, database } = start()
+  const { open, settle, tick, database } = start()
   const [slow, fast] = [open('/slow'), open('/fast')]
-  await sleep(10)
+  await settle()
   database.change('/slow')
-  await sleep(600)
+  await tick()
   database.change('/fast')
-  await sleep(600)
+  await tick()
   t.match(fast.text, /^id: 1$/m)
   t.notMatch(slow.text, /^id: 1$/m)
   t.equal(database.reads, 5, 'nor is it read twice at once')
   database.finish()
-  await sleep(10)
+  await settle()
   t.match(slow.text, /^id: 1$/m)
 })
 
 t.test('A slow list does not delay the first message of another list', async t => {
-  const { open, database } = start()
+  const { open, settle, tick, database } = start()
   database.change('/slow')
   const client = open('/slow', '/fast')
-  await sleep(600)
+  await settle()
   t.match(client.text, /^id: ,0$/m)
   database.change('/fast')
-  await sleep(600)
+  await tick()
   t.match(client.text, /^id: ,1$/m)
   database.finish()
-  await sleep(10)
+  await settle()
   t.match(client.text, /^id: 1,1$/m)
 })
 
 t.test('A slow database gets a single question at a time', async t => {
-  const { open, database } = start()
+  const { open, settle, tick, database } = start()
   open('/fast')
-  await sleep(10)
+  await settle()
   let answer = () => {}
   database.answer = new Promise(resolve => { answer = resolve })
-  await sleep(1700)
+  await tick()
+  await tick()
+  await tick()
   t.equal(database.questions, 2)
   answer()
-  await sleep(600)
+  await settle()
+  await tick()
   t.equal(database.questions, 3)
 })
 
 t.test('A stream stays open while the database is away, and tells what has changed', async t => {
-  const { live, open, database } = start()
+  const { live, open, settle, tick, database } = start()
   const { stream } = open('/fast')
-  await sleep(600)
+  await settle()
   database.isAway = true
   database.change('/fast')
   const later = open('/fast')
-  await sleep(600)
+  await tick()
   t.equal(live.clients, 2)
   t.equal(later.text, ':\n\n')
   database.isAway = false
-  await sleep(600)
+  await tick()
   t.match(later.text, /^id: 1$/m)
   t.notOk(stream.destroyed)
 })
 
 t.test('A ping at every thirtieth tick keeps proxies awake', async t => {
-  const { live, open } = start()
+  const { open, settle, tick } = start()
   const client = open('/fast')
-  await sleep(600)
+  await settle()
   const { text } = client
-  live.counts.ticks = 29
-  await sleep(1100)
-  t.ok(live.counts.ticks > 30)
+  for (let n = 0; n < 30; n++) await tick()
   t.equal(client.text, text + 'event: ping\ndata: {}\n\n')
 })
 
@@ -150,9 +164,9 @@ function sizesOf (turns: number[]) {
 }
 
 t.test('Many clients hear of a change over several turns of the event loop, each once', async t => {
-  const { live, open, database } = start()
+  const { live, open, settle, tick, database } = start()
   const clients = Array.from({ length: 1000 }, () => open('/fast'))
-  await sleep(1100)
+  await settle()
   t.equal(live.counts.messages, 1000, 'the first message of each')
   const turnNow = countTurns()
   const told = new Map<typeof clients[0], number>()
@@ -170,7 +184,8 @@ t.test('Many clients hear of a change over several turns of the event loop, each
     })
   }
   database.change('/fast')
-  await sleep(1700)
+  await tick()
+  await tick()
 
   const [gone] = clients.splice(-1)
   t.notMatch(gone!.text, /^id: 1/m, 'a client that has left is left alone')
@@ -182,9 +197,9 @@ t.test('Many clients hear of a change over several turns of the event loop, each
 })
 
 t.test('Pings and the end of streams reach many clients over several turns', async t => {
-  const { live, open, database } = start()
+  const { live, open, settle, tick, database } = start()
   const clients = Array.from({ length: 1000 }, () => open('/fast'))
-  await sleep(1100)
+  await settle()
   const turnNow = countTurns()
   for (const [sign, cause] of [
     ['event: ping', () => { live.counts.ticks = 29 }],
@@ -195,7 +210,7 @@ t.test('Pings and the end of streams reach many clients over several turns', asy
       stream.on('data', text => { if (String(text).startsWith(sign)) told.push(turnNow()) })
     }
     cause()
-    await sleep(1000)
+    await tick()
     t.equal(told.length, 1000, sign)
     const perTurn = sizesOf(told)
     t.ok(Math.max(...perTurn) <= 100, `${sign}: ${Math.max(...perTurn)} in a turn`)
@@ -204,47 +219,51 @@ t.test('Pings and the end of streams reach many clients over several turns', asy
 })
 
 t.test('Lists are read only after a change, and nothing is asked without clients', async t => {
-  const { live, open, database } = start()
+  const { live, open, settle, tick, database } = start()
   const one = open('/fast')
-  await sleep(700)
+  await settle()
   t.equal(database.reads, 1)
   open('/fast').stream.destroy()
   database.change('/fast')
-  await sleep(700)
+  await tick()
   t.match(one.text, /^id: 1$/m, 'although a different client of the list has left')
   t.equal(database.reads, 2)
   one.stream.destroy()
-  await sleep(600)
+  await settle()
   const { ticks } = live.counts
-  await sleep(600)
+  await tick()
   t.equal(live.counts.ticks, ticks)
   t.equal(live.clients, 0)
 })
 
 t.test('Long lists of a network are read in turn, as fast as it pays for them, and not those of others', async t => {
-  const { open, openFrom, database } = start(200_000)
+  const { open, openFrom, settle, database } = start(200_000)
   for (let n = 0; n < 5; n++) open(...Array.from({ length: 8 }, (_, list) => `/long?${n}${list}`))
   const client = openFrom('192.0.2.2', '/fast')
-  await sleep(50)
+  await settle()
   const { reads } = database
   const began = performance.now()
-  for (let n = 1; n <= 6; n++) {
+  let changes = 0
+  const longReads = () => database.reads - reads - changes
+  while (longReads() < 8) {
     database.change('/fast')
-    while (!client.text.includes(`id: ${n}\n`)) await sleep(5)
+    changes++
+    for (; !client.text.includes(`id: ${changes}\n`); await sleep(20)) mock.timers.tick(500)
   }
-  const perSecond = (database.reads - reads - 6) / (performance.now() - began) * 1000
+  const perSecond = longReads() / (performance.now() - began) * 1000
   t.ok(perSecond > 5 && perSecond < 15, `${perSecond} reads per second, of 80`)
 })
 
 t.test('The long lists of two networks do not hold both places until they have paid', async t => {
-  const { openFrom, database } = start(20_000_000)
+  const { openFrom, settle, database } = start(20_000_000)
   openFrom('192.0.2.1', '/long')
   openFrom('192.0.2.2', '/longer')
   const client = openFrom('192.0.2.3', '/fast')
-  await sleep(50)
+  await settle()
   database.change('/fast')
   const began = performance.now()
-  while (!client.text.includes('id: 1\n')) await sleep(5)
+  mock.timers.tick(500)
+  while (!client.text.includes('id: 1\n')) await nextTurn()
   // Each of the long lists pays for 10 seconds.
   t.ok(performance.now() - began < 9000)
 })
