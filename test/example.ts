@@ -167,3 +167,34 @@ export const endOfButtons = (page: Page): Promise<number> => page.locator('tbody
 
 /** Whether the page fits into the width of the screen. */
 export const fits = (page: Page) => page.evaluate('document.documentElement.scrollWidth <= innerWidth')
+
+/** Records the streams of a page from now on. */
+export function watchStreams (page: Page) {
+  const open = new Set<Request>()
+  const seen: string[] = []
+  /** The requests that the page has sent since it opened its last stream. */
+  const updates = new Set<Request>()
+  let isRead = false
+  page.on('request', request => {
+    if (new URL(request.url()).pathname === '/live') {
+      open.add(request)
+      seen.push(request.url())
+      updates.clear()
+      isRead = false
+    } else if (request.resourceType() === 'fetch' && request.method() === 'GET') updates.add(request)
+  })
+  page.on('requestfailed', request => { open.delete(request) })
+  page.on('requestfinished', request => {
+    open.delete(request)
+    if (updates.delete(request)) isRead = updates.size === 0
+  })
+  /** Waits until the page watches a list, and has read it again, which the first message of a stream causes. */
+  async function upToDate (list: string) {
+    const isUpToDate = () => isRead && decodeURIComponent(seen.at(-1)!).includes(`?list=${list}`)
+    while (!isUpToDate()) await sleep(10)
+    // The page shows the response.
+    await sleep(50)
+  }
+  async function closed () { while (open.size > 0) await sleep(10) }
+  return { seen, count: () => open.size, upToDate, closed }
+}

@@ -6,25 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Locator, Page } from 'playwright-core'
 import type { Test } from 'tap'
 
-import { entry, follow, startExample } from '../example.ts'
+import { entry, follow, startExample, watchStreams } from '../example.ts'
 
 const { api, origin, sql, walk, signIn, tokenOf, send } = await startExample()
 const tokens = await Promise.all(['student', 'head', 'admin'].map(name => tokenOf(`${name}@demo.example.org`)))
 const [student, head, admin] = tokens as [string, string, string]
-
-/** Records the streams of a page from now on. */
-function watchStreams (page: Page) {
-  const open = new Set<unknown>()
-  const seen: string[] = []
-  page.on('request', request => {
-    if (new URL(request.url()).pathname !== '/live') return
-    open.add(request)
-    seen.push(request.url())
-  })
-  page.on('requestfailed', request => { open.delete(request) })
-  page.on('requestfinished', request => { open.delete(request) })
-  return { seen, count: () => open.size }
-}
 
 /** Waits until an element has a text, without any action of the user. */
 async function hasText (locator: Locator, text: string | RegExp) {
@@ -110,13 +96,14 @@ walk('Registrations move on the start page, in the list and on the page of a clu
 
 walk('Posts, testimonials and clubs that change are offered', {}, async (t, page) => {
   const hint = page.getByText('This page has changed.')
-  for (const [name, change] of [
-    ['Blog', () => sql`UPDATE blogs SET title = title || '!' WHERE status = 'PUBLISHED'`],
-    ['Testimonials', () => sql`UPDATE testimonials SET content = content || '!'`],
-    ['Clubs', () => sql`UPDATE clubs SET description = description || '!'`],
+  const { upToDate } = watchStreams(page)
+  for (const [name, list, change] of [
+    ['Blog', '/blogs', () => sql`UPDATE blogs SET title = title || '!' WHERE status = 'PUBLISHED'`],
+    ['Testimonials', '/testimonials', () => sql`UPDATE testimonials SET content = content || '!'`],
+    ['Clubs', '/club-pages', () => sql`UPDATE clubs SET description = description || '!'`],
   ] as const) {
     await follow(page, name)
-    await sleep(1000)
+    await upToDate(list)
     t.equal(await hint.isVisible(), false, name)
     await change()
     await hint.waitFor({ timeout: 5000 })
@@ -127,9 +114,11 @@ walk('Posts, testimonials and clubs that change are offered', {}, async (t, page
 
 walk('A page has one stream, and none in a hidden tab', {}, async (t, page) => {
   const streams = watchStreams(page)
-  for (const name of ['Events', 'Clubs', 'Mentors', 'Blog']) {
+  for (const [name, list] of [
+    ['Events', '/agenda'], ['Clubs', '/club-pages'], ['Mentors', '/mentors'], ['Blog', '/blogs'],
+  ] as const) {
     await follow(page, name)
-    await sleep(300)
+    await streams.upToDate(list)
     t.equal(streams.count(), 1, name)
   }
   t.match(streams.seen.at(-1), /\/live\?list=%2Fblogs$/)
@@ -139,16 +128,14 @@ walk('A page has one stream, and none in a hidden tab', {}, async (t, page) => {
     document.dispatchEvent(new Event('visibilitychange'))
   `)
   await hide(true)
-  await sleep(300)
-  t.equal(streams.count(), 0, 'hidden')
+  await streams.closed()
   await sql`UPDATE blogs SET title = title || '?' WHERE status = 'PUBLISHED'`
   await hide(false)
   await page.getByText('This page has changed.').waitFor({ timeout: 5000 })
   t.equal(streams.count(), 1, 'shown again')
   await page.getByRole('link', { name: 'Sign in' }).first().click()
   await page.getByRole('heading', { name: 'Sign in' }).waitFor()
-  await sleep(300)
-  t.equal(streams.count(), 0, 'a page without lists')
+  await streams.closed()
 })
 
 walk('The page of an event moves while one looks, and a different seat is offered', {
@@ -170,10 +157,10 @@ walk('The page of an event moves while one looks, and a different seat is offere
       RETURNING id
     ) INSERT INTO event_details (event_id, duration_ms) SELECT id, 3 * 3600000 FROM event
   `
+  const { upToDate } = watchStreams(page)
   await page.goto(`${origin}/events/${id}`)
   await page.getByRole('button', { name: 'Register' }).waitFor()
-  // The messages of the opening have arrived.
-  await sleep(1000)
+  await upToDate('/agenda')
   await send('POST', `/events/${id}/register`, head, {})
   await page.getByText('1 person registered').waitFor({ timeout: 5000 })
   await page.getByRole('button', { name: 'Stand in line' }).waitFor({ timeout: 5000 })
@@ -185,7 +172,7 @@ walk('The page of an event moves while one looks, and a different seat is offere
   await page.getByRole('button', { name: 'Stand in line' }).click()
   const seat = page.locator('.seat')
   await hasText(seat, 'You are number 2 in line.')
-  await sleep(1000)
+  await upToDate('/agenda')
   const before = await places(page, '.seat button')
   const leave = (name: string) => sql`
     DELETE FROM event_registrations
@@ -236,7 +223,7 @@ walk('Past events and a blog post change while one looks', {}, async (t, page) =
   await follow(page, 'Blog')
   await page.locator('.cards h2 a').first().click()
   await page.locator('article.reading').waitFor()
-  await sleep(1000)
+  await streams.upToDate('/blogs')
   t.equal(await hint.isVisible(), false)
   await sql`UPDATE blogs SET content = content || ' New words.' WHERE status = 'PUBLISHED'`
   await hint.waitFor({ timeout: 5000 })
@@ -257,7 +244,8 @@ walk('A page that arrives late does not end the updates of the page that is show
   const arrived = page.waitForResponse(response => response.url().startsWith(`${api}/agenda/`))
   answer()
   await arrived
-  await sleep(1000)
+  // The late page is not shown.
+  await sleep(200)
   const likes = entry(page, 'Zanele Khumalo').getByRole('button')
   const before = Number.parseInt((await likes.textContent())!)
   await sql`
@@ -270,9 +258,10 @@ walk('A page that arrives late does not end the updates of the page that is show
 })
 
 walk('A page whose update fails tries again', { refusals: ['GET /mentors failed'] }, async (_t, page) => {
+  const { upToDate } = watchStreams(page)
   await follow(page, 'Mentors')
   const likes = entry(page, 'Zanele Khumalo').getByRole('button')
-  await sleep(1000)
+  await upToDate('/mentors')
   const before = Number.parseInt((await likes.textContent())!)
   await page.route(`${api}/mentors`, route => route.abort('internetdisconnected'), { times: 1 })
   await sql`
@@ -292,9 +281,10 @@ walk('A page behind a connection that freezes is live again within a minute', { 
   })
   await page.clock.install()
   await page.goto(origin)
+  const { upToDate } = watchStreams(page)
   await follow(page, 'Mentors')
   const likes = entry(page, 'Zanele Khumalo').getByRole('button')
-  await sleep(1000)
+  await upToDate('/mentors')
   const before = Number.parseInt((await likes.textContent())!)
   freeze()
   await sql`
@@ -305,7 +295,8 @@ walk('A page behind a connection that freezes is live again within a minute', { 
   // The browser also tries the idle connections that are frozen.
   const isLive = (timeout: number) => likes.filter({ hasText: `${before + 1} like` }).waitFor({ timeout })
     .then(() => true, () => false)
-  t.notOk(await isLive(3000))
+  // An update takes 0.7 s.
+  t.notOk(await isLive(1000))
   let seconds = 30
   await page.clock.fastForward(30_000)
   // A slow machine needs longer than the clock of the page tells.
@@ -324,10 +315,11 @@ walk('Organizers and members see who registers while they look', {}, async (t, p
   `
   const coming = (coming: boolean) => send('PUT', `/me/seats/${id}`, admin, { coming })
   await send('POST', `/events/${id}/register`, student, {})
+  const { upToDate } = watchStreams(page)
   await signIn(page, 'head', { to: '/manage' })
   const row = entry(page, 'Door test')
   await hasText(row, '1 registration')
-  await sleep(1000)
+  await upToDate('/agenda?club')
   await send('POST', `/events/${id}/register`, admin, {})
   await hasText(row, '2 registrations')
   const hint = page.getByText('This page has changed.')
@@ -336,7 +328,7 @@ walk('Organizers and members see who registers while they look', {}, async (t, p
   await page.goto(`${origin}/manage/${id}`)
   const rows = page.locator('tbody tr')
   await rows.nth(1).waitFor()
-  await sleep(1000)
+  await upToDate('/agenda?')
   await send('POST', `/events/${id}/register`, head, {})
   await rows.nth(2).waitFor({ timeout: 5000 })
   await page.getByText('3 registrations · 3 people come').waitFor()

@@ -1,8 +1,7 @@
 // Forms of the example app: incomplete fields, seats, the link of an event, and what is said about emails.
 import { readFile } from 'node:fs/promises'
-import { setTimeout as sleep } from 'node:timers/promises'
 
-import { endOfButtons, entry, notified, startExample } from '../example.ts'
+import { endOfButtons, entry, notified, startExample, watchStreams } from '../example.ts'
 
 const { api, origin, mails, sql, walk, signIn, tokenOf, send } = await startExample()
 const head = await tokenOf('head@demo.example.org')
@@ -350,14 +349,14 @@ walk('A person who comes after all is told whether they have a seat', {}, async 
   await signIn(page, 'student', { to: `/events/${free}` })
   await page.getByRole('button', { name: 'I can come after all' }).click()
   await notified(page, "You're registered for “Free again”.")
+  const { upToDate } = watchStreams(page)
   await page.goto(`${origin}/events/${full}`)
   await page.getByRole('button', { name: 'I can come after all' }).click()
   await notified(page, 'You are number 1 in line for “Full by now”.')
 
   // While the page is open, the person gets the seat.
   await page.getByText('You are number 1 in line. Get an email').waitFor()
-  // The messages of the opening have arrived.
-  await sleep(1000)
+  await upToDate('/agenda')
   await send('PUT', `/me/seats/${full}`, noor, { coming: false })
   await page.getByText('✓ You have a seat.').waitFor()
   t.equal(await page.getByText('You are number 1 in line. Get an email').count(), 0)
