@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { constants, existsSync } from 'node:fs'
 import { lchown, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type AddressInfo } from 'node:net'
@@ -21,58 +22,17 @@ const run = promisify(execFile)
  */
 const IN_USE = 3_107_420_269
 
-/** Advisory lock of a process that creates the role of the service. */
-const CREATING_ROLE = IN_USE + 1
-
-/** Longest wait for a server that is starting or stopping. */
+/** Longest wait for a server that is starting. */
 const PATIENCE_MS = 30_000
-
-/** Longest wait for a server that another process stops. It ends before `RELEASE_SECONDS`, so the error is shown. */
-const STOP_MS = 4000
 
 /** Pause between attempts to restart a crashed server, and between two looks at a server that stops. */
 const RETRY_MS = 500
-
-/** Number of attempts to start: another process may take the free port, or start the server first. */
-const ATTEMPTS = 3
-
-/** Initial configuration of the server: it listens only on loopback, and logs little. */
-const SETTINGS = [
-  'listen_addresses=127.0.0.1',
-  'unix_socket_directories=',
-  'log_min_messages=log',
-  'log_checkpoints=off',
-]
 
 /** The superuser of the server, and the role of the service, which owns the database and has no other rights. */
 const SUPERUSER = 'postgres'
 const ROLE = 'community'
 
-/** Gives the database and all that is in it to the role. Data of version 1.0 belong to the superuser. */
-const GIVE_TO_ROLE = `DO $$
-DECLARE
-  statement text;
-BEGIN
-  FOR statement IN
-    SELECT format('ALTER DATABASE %I OWNER TO ${ROLE}', current_database())
-    UNION ALL
-    SELECT format('ALTER TABLE %s OWNER TO ${ROLE}', pg_class.oid::regclass)
-    FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
-    WHERE nspname = 'public' AND relkind IN ('r', 'p', 'v', 'm')
-    UNION ALL
-    SELECT format('ALTER ROUTINE %s OWNER TO ${ROLE}', pg_proc.oid::regprocedure)
-    FROM pg_proc JOIN pg_namespace ON pg_namespace.oid = pronamespace
-    WHERE nspname = 'public'
-  LOOP
-    EXECUTE statement;
-  END LOOP;
-END
-$$`
-
 interface User { uid: number, gid: number }
-
-/** Owner of the data if root creates it: the unprivileged user that exists on every Linux. */
-const NOBODY: User = { uid: 65_534, gid: 65_534 }
 
 /** The account that runs the programs of the server. */
 export interface Account {
@@ -91,7 +51,15 @@ interface EmbeddedPostgres {
 
 interface Binaries { initdb: string, pg_ctl: string }
 
-type Log = Pick<FastifyBaseLogger, 'info' | 'warn'>
+/** The data directory of a server, and what its programs need. */
+interface Data {
+  path: string
+  logFile: string
+  password: string
+  owner: User
+  run (program: keyof Binaries, ...args: string[]): Promise<unknown>
+  log: Pick<FastifyBaseLogger, 'info' | 'warn'>
+}
 
 /**
  * Starts the included PostgreSQL server on the data under `dataDir`, and creates the data on the first start. Without
@@ -99,28 +67,40 @@ type Log = Pick<FastifyBaseLogger, 'info' | 'warn'>
  * running, for example if a command runs alongside the service, or a killed service left the server running. Restarts a
  * crashed server. Throws a StartupError if the server cannot run.
  */
-export async function startEmbeddedPostgres (dataDir: string, log: Log): Promise<EmbeddedPostgres> {
+export async function startEmbeddedPostgres (dataDir: string, log: Data['log']): Promise<EmbeddedPostgres> {
   const home = resolve(dataDir)
   const password = await readOrCreateSecret(join(home, 'postgres-password'))
   const binaries = await findBinaries()
   const account = await findAccount(home, binaries.initdb)
-
-  const directory = new DataDirectory(home, { password, binaries, account, log })
-  if (!existsSync(directory.path)) {
-    log.info(`Creating the embedded PostgreSQL in ${directory.path} (first start only)`)
-    await directory.create()
+  const data: Data = {
+    path: join(home, 'postgres'),
+    logFile: join(home, 'postgres.log'),
+    password,
+    owner: account.owner,
+    run: (program, ...args) => runAs(account, binaries[program], args, home),
+    log,
   }
-  let joined = await directory.join()
-  for (let attempt = 1; !joined; attempt++) {
+  if (!existsSync(data.path)) {
+    log.info(`Creating the embedded PostgreSQL in ${data.path} (first start only)`)
+    await create(data)
+  }
+  const deadline = Date.now() + PATIENCE_MS
+  let server: EmbeddedPostgres | undefined
+  for (let failedStarts = 0; !server;) {
+    const port = await portOf(data)
     try {
-      await directory.start()
+      if (port) server = await use(data, port)
+      else await start(data)
     } catch (error) {
-      if (attempt === ATTEMPTS) throw error
-      await sleep(200)
+      if (port && Date.now() > deadline) {
+        throw new StartupError(`The embedded PostgreSQL runs but does not respond: ${(error as Error).message}`)
+      }
+      // Another process may take the free port, or start the server first.
+      if (!port && ++failedStarts === 3) throw error
+      await sleep(100)
     }
-    joined = await directory.join()
   }
-  return joined
+  return server
 }
 
 /** Finds the server's programs in the optional dependency for this platform. */
@@ -143,7 +123,8 @@ export async function findAccount (home: string, program: string): Promise<Accou
   if (self.uid !== 0) return { owner: self, wrapper: [] }
 
   const data = await stat(join(home, 'postgres')).catch(() => undefined)
-  const owner = data?.uid ? { uid: data.uid, gid: data.gid } : NOBODY
+  // If root creates the data, their owner is `nobody`, the unprivileged user that exists on every Linux.
+  const owner = data?.uid ? { uid: data.uid, gid: data.gid } : { uid: 65_534, gid: 65_534 }
   const withCapability = (name: string): Account => ({
     owner,
     wrapper: ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups',
@@ -170,204 +151,161 @@ export async function runAs ({ identity, wrapper }: Account, program: string, ar
   return run(file!, rest, { ...identity, cwd })
 }
 
-interface DataDirectoryOptions {
-  password: string
-  binaries: Binaries
-  account: Account
-  log: Log
+/** Creates the data in a temporary folder, then renames it. If several processes do this, the first one wins. */
+async function create ({ path, password, owner, run }: Data) {
+  const draft = await mkdtemp(`${path}-`)
+  const passwordFile = `${draft}.password`
+  try {
+    await give(owner, passwordFile, password)
+    await lchown(draft, owner.uid, owner.gid)
+    // The server listens only on loopback, and logs little.
+    await run('initdb', '--pgdata', draft, '--username', SUPERUSER, '--pwfile', passwordFile,
+      '--auth', 'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C',
+      '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8',
+      '--set', 'listen_addresses=127.0.0.1', '--set', 'unix_socket_directories=',
+      '--set', 'log_min_messages=log', '--set', 'log_checkpoints=off')
+    await rename(draft, path)
+  } catch (error) {
+    if (!existsSync(path)) throw new StartupError(`Cannot create the embedded PostgreSQL: ${lastLine(error)}`)
+  } finally {
+    await rm(passwordFile, { force: true })
+    await rm(draft, { recursive: true, force: true })
+  }
 }
 
-/** The data directory of a server, and the server that runs on it. */
-class DataDirectory {
-  readonly path: string
-  readonly #home: string
-  readonly #log: string
-  readonly #options: DataDirectoryOptions
+/** Starts the server and waits until it responds. The default is a free port. */
+async function start ({ path, logFile, owner, run }: Data, port?: number) {
+  try {
+    await give(owner, logFile, '')
+    await run('pg_ctl', 'start', '--pgdata', path, '--log', logFile, '--options', `-p ${port ?? await freePort()}`)
+  } catch (error) {
+    const flag = constants.O_RDONLY | constants.O_NOFOLLOW
+    const log = await readFile(logFile, { encoding: 'utf8', flag }).catch(() => '')
+    const fatal = log.split('\n').findLast(line => line.includes('FATAL'))
+    throw new StartupError(`Cannot start the embedded PostgreSQL: ${fatal ?? lastLine(error)} (see ${logFile})`)
+  }
+}
 
-  constructor (home: string, options: DataDirectoryOptions) {
-    this.path = join(home, 'postgres')
-    this.#home = home
-    this.#log = join(home, 'postgres.log')
-    this.#options = options
+/** Uses the server on this port until `release`. */
+async function use (data: Data, port: number): Promise<EmbeddedPostgres> {
+  const { log } = data
+  const url = urlOf(data, ROLE, port)
+  const lock = { isHeld: false, isReleased: false, restored: Promise.resolve() }
+  const sql = postgres(url, {
+    max: 1,
+    max_lifetime: null,
+    fetch_types: false,
+    connect_timeout: 5,
+    backoff: () => 0,
+    onclose () {
+      if (!lock.isHeld || lock.isReleased) return
+      lock.isHeld = false
+      lock.restored = restore()
+    },
+  })
+
+  const hold = async () => {
+    await sql`SELECT pg_advisory_lock_shared(${IN_USE})`
+    lock.isHeld = true
   }
 
-  /** Creates the data in a temporary folder, then renames it. If several processes do this, the first one wins. */
-  async create () {
-    const draft = await mkdtemp(`${this.path}-`)
-    const passwordFile = `${draft}.password`
-    try {
-      await this.#give(passwordFile, this.#options.password)
-      const { uid, gid } = this.#options.account.owner
-      await lchown(draft, uid, gid)
-      await this.#run('initdb', '--pgdata', draft, '--username', SUPERUSER, '--pwfile', passwordFile,
-        '--auth', 'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C',
-        '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8',
-        ...SETTINGS.flatMap(setting => ['--set', setting]))
-      await rename(draft, this.path)
-    } catch (error) {
-      if (!existsSync(this.path)) throw new StartupError(`Cannot create the embedded PostgreSQL: ${lastLine(error)}`)
-    } finally {
-      await rm(passwordFile, { force: true })
-      await rm(draft, { recursive: true, force: true })
-    }
-  }
-
-  /** Starts the server and waits until it responds. The default is a free port. */
-  async start (port?: number) {
-    try {
-      await this.#give(this.#log, '')
-      await this.#run('pg_ctl', 'start', '--pgdata', this.path, '--log', this.#log, '--wait',
-        '--options', `-p ${port ?? await freePort()}`)
-    } catch (error) {
-      const flag = constants.O_RDONLY | constants.O_NOFOLLOW
-      const log = await readFile(this.#log, { encoding: 'utf8', flag }).catch(() => '')
-      const fatal = log.split('\n').findLast(line => line.includes('FATAL'))
-      throw new StartupError(`Cannot start the embedded PostgreSQL: ${fatal ?? lastLine(error)} (see ${this.#log})`)
-    }
-  }
-
-  /** Joins the server that runs on this data; `undefined` if it is not running. */
-  async join (): Promise<EmbeddedPostgres | undefined> {
-    const deadline = Date.now() + PATIENCE_MS
-    for (let port = await this.#port(); port; port = await this.#port()) {
+  /** Acquires the lock again after its connection was lost. Restarts the server if it crashed. */
+  const restore = async () => {
+    log.warn('The connection to the embedded PostgreSQL was lost')
+    while (!lock.isHeld && !lock.isReleased) {
       try {
-        return await this.#connect(port)
-      } catch (error) {
-        if (Date.now() > deadline) {
-          throw new StartupError(`The embedded PostgreSQL runs but does not respond: ${(error as Error).message}`)
-        }
-        await sleep(100)
-      }
-    }
-  }
-
-  #url (user: string, port: number) {
-    return `postgres://${user}:${this.#options.password}@127.0.0.1:${port}/postgres`
-  }
-
-  /** Creates the role of the service in one transaction, unless another process has done so in the meantime. */
-  async #createRole (port: number) {
-    const sql = postgres(this.#url(SUPERUSER, port), { max: 1, fetch_types: false, connect_timeout: 5 })
-    try {
-      await sql.begin(async sql => {
-        await sql`SELECT pg_advisory_xact_lock(${CREATING_ROLE})`
-        const { count } = await sql`SELECT FROM pg_roles WHERE rolname = ${ROLE}`
-        if (count === 0) {
-          // The password has the characters of base64url.
-          await sql.unsafe(`CREATE ROLE ${ROLE} LOGIN PASSWORD '${this.#options.password}'`)
-          await sql.unsafe(GIVE_TO_ROLE)
-        }
-      })
-    } finally {
-      await sql.end()
-    }
-  }
-
-  async #connect (port: number): Promise<EmbeddedPostgres> {
-    const { log } = this.#options
-    const url = this.#url(ROLE, port)
-    const lock = { isHeld: false, isReleased: false, restored: Promise.resolve() }
-    const sql = postgres(url, {
-      max: 1,
-      max_lifetime: null,
-      fetch_types: false,
-      connect_timeout: 5,
-      backoff: () => 0,
-      onclose () {
-        if (!lock.isHeld || lock.isReleased) return
-        lock.isHeld = false
-        lock.restored = restore()
-      },
-    })
-
-    const hold = async () => {
-      await sql`SELECT pg_advisory_lock_shared(${IN_USE})`
-      lock.isHeld = true
-    }
-
-    /** Acquires the lock again after its connection was lost. Restarts the server if it crashed. */
-    const restore = async () => {
-      log.warn('The connection to the embedded PostgreSQL was lost')
-      while (!lock.isHeld && !lock.isReleased) {
-        try {
-          if (!await this.#port()) await this.start(port)
-          await hold()
-          log.info('Connected to the embedded PostgreSQL again')
-        } catch (error) {
-          log.warn((error as Error).message)
-          await sleep(RETRY_MS)
-        }
-      }
-    }
-
-    try {
-      await hold().catch(async () => {
-        await this.#createRole(port)
+        if (!await portOf(data)) await start(data, port)
         await hold()
-      })
-    } catch (error) {
-      lock.isReleased = true
-      await sql.end({ timeout: 0 })
-      throw error
-    }
-    return {
-      url,
-      release: async () => {
-        lock.isReleased = true
-        try {
-          await withTimeout(lock.restored.then(() => this.#release(sql)), RELEASE_SECONDS)
-        } catch (error) {
-          if (!(error instanceof TimeoutError)) throw error
-          log.warn(`The embedded PostgreSQL has not stopped within ${RELEASE_SECONDS} s. It is left running.`)
-          await sql.end({ timeout: 0 })
-        }
-      },
-    }
-  }
-
-  /**
-   * Releases the shared lock. If the exclusive lock is then available, this was the last process and stops the server.
-   */
-  async #release (sql: postgres.Sql) {
-    try {
-      await sql`SELECT pg_advisory_unlock_shared(${IN_USE})`
-      const [lock] = await sql`SELECT pg_try_advisory_lock(${IN_USE}) AS alone`
-      if (lock?.alone) await this.#run('pg_ctl', 'stop', '--pgdata', this.path, '--mode', 'fast', '--wait')
-    } catch (error) {
-      // A process that releases it at the same time may be stopping the server.
-      const deadline = Date.now() + STOP_MS
-      while (await this.#port()) {
-        if (Date.now() > deadline) throw error
+        log.info('Connected to the embedded PostgreSQL again')
+      } catch (error) {
+        log.warn((error as Error).message)
         await sleep(RETRY_MS)
       }
-    } finally {
-      await sql.end({ timeout: 0 })
     }
   }
 
-  /**
-   * Returns the port of the server that runs on this data. Deletes a stale pid file: after a crash of the machine, its
-   * process id may belong to a different program, which would prevent PostgreSQL from starting.
-   */
-  async #port () {
-    const file = join(this.path, 'postmaster.pid')
-    const [pid, , , port] = (await readFile(file, 'utf8').catch(() => '')).split('\n')
-    if (!pid || !isAlive(Number(pid))) return
-    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => this.path)
-    if (command.includes(this.path)) return Number(port)
-    await rm(file, { force: true })
+  try {
+    await hold().catch(() => createRole(data, port).then(hold))
+  } catch (error) {
+    lock.isReleased = true
+    await sql.end({ timeout: 0 })
+    throw error
   }
+  return {
+    url,
+    async release () {
+      lock.isReleased = true
+      try {
+        await withTimeout(lock.restored.then(() => release(data, sql)), RELEASE_SECONDS)
+      } catch (error) {
+        if (!(error instanceof TimeoutError)) throw error
+        log.warn(`The embedded PostgreSQL has not stopped within ${RELEASE_SECONDS} s. It is left running.`)
+      } finally {
+        await sql.end({ timeout: 0 })
+      }
+    },
+  }
+}
 
-  /** Writes a file for the owner of the data. Root must not follow links, which the owner could point at any file. */
-  async #give (path: string, content: string) {
-    await rm(path, { force: true })
-    await writeFile(path, content, { flag: 'wx', mode: 0o600 })
-    await lchown(path, this.#options.account.owner.uid, this.#options.account.owner.gid)
+/** Releases the shared lock. If the exclusive lock is then free, this was the last process and stops the server. */
+async function release (data: Data, sql: postgres.Sql) {
+  try {
+    await sql`SELECT pg_advisory_unlock_shared(${IN_USE})`
+    const [lock] = await sql`SELECT pg_try_advisory_lock(${IN_USE}) AS alone`
+    if (lock?.alone) await data.run('pg_ctl', 'stop', '--pgdata', data.path)
+  } catch (error) {
+    // A process that releases it at the same time may be stopping the server. The wait is shorter than RELEASE_SECONDS.
+    for (const deadline = Date.now() + 4000; await portOf(data); await sleep(RETRY_MS)) {
+      if (Date.now() > deadline) throw error
+    }
   }
+}
 
-  #run (program: 'initdb' | 'pg_ctl', ...args: string[]) {
-    return runAs(this.#options.account, this.#options.binaries[program], args, this.#home)
+/**
+ * Creates the role of the service, which owns the database and all that is in it: data of version 1.0 belong to the
+ * superuser. Fails if another process has created it in the meantime.
+ */
+async function createRole (data: Data, port: number) {
+  const sql = postgres(urlOf(data, SUPERUSER, port), { max: 1, fetch_types: false, connect_timeout: 5 })
+  try {
+    await sql.begin(async sql => {
+      // The password has the characters of base64url.
+      await sql.unsafe(`CREATE ROLE ${ROLE} LOGIN PASSWORD '${data.password}'`)
+      const owned = await sql`
+        SELECT format('DATABASE %I', current_database()) AS name
+        UNION ALL SELECT format('TABLE %s', oid::regclass) FROM pg_class
+          WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm')
+        UNION ALL SELECT format('ROUTINE %s', oid::regprocedure) FROM pg_proc
+          WHERE pronamespace = 'public'::regnamespace
+      `
+      for (const { name } of owned) await sql.unsafe(`ALTER ${name} OWNER TO ${ROLE}`)
+    })
+  } finally {
+    await sql.end()
   }
+}
+
+const urlOf = ({ password }: Data, user: string, port: number) =>
+  `postgres://${user}:${password}@127.0.0.1:${port}/postgres`
+
+/**
+ * Returns the port of the server that runs on this data. Deletes a stale pid file: after a crash of the machine, its
+ * process id may belong to a different program, which would prevent PostgreSQL from starting.
+ */
+async function portOf ({ path }: Data) {
+  const file = join(path, 'postmaster.pid')
+  const [pid, , , port] = (await readFile(file, 'utf8').catch(() => '')).split('\n')
+  if (!pid || !isAlive(Number(pid))) return
+  const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => path)
+  if (command.includes(path)) return Number(port)
+  await rm(file, { force: true })
+}
+
+/** Writes a file for this user. Root must not follow links, which the user could point at any file. */
+async function give ({ uid, gid }: User, path: string, content: string) {
+  await rm(path, { force: true })
+  await writeFile(path, content, { flag: 'wx', mode: 0o600 })
+  await lchown(path, uid, gid)
 }
 
 /** Returns the last line of output of a failed program. */
@@ -377,9 +315,9 @@ function lastLine (error: unknown) {
 
 async function freePort () {
   const server = createServer().listen(0, '127.0.0.1')
-  await new Promise(resolve => server.once('listening', resolve))
+  await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  await new Promise(resolve => server.close(resolve))
+  await once(server.close(), 'close')
   return port
 }
 
