@@ -49,12 +49,14 @@ export function readOperations (app: FastifyInstance) {
 function toOperation ({ method, url: path, schema = {}, onRequest }: RouteOptions): Operation {
   const guard = [onRequest].flat().find((hook): hook is typeof hook & { roles: readonly Role[] } =>
     hook !== undefined && 'roles' in hook)
+  // A handler that checks the body itself describes its fields, or a file.
+  const described = schema.checkedByHandler?.body
   return {
     name: `${String(method)} ${path}`,
     method: String(method),
     path,
     roles: guard?.roles,
-    body: schema.body as Schema | undefined,
+    body: (schema.body ?? (described && 'properties' in described ? described : undefined)) as Schema | undefined,
     query: schema.querystring as Schema | undefined,
     responses: schema.response as Record<string, Schema>,
   }
