@@ -106,8 +106,7 @@ export function databaseFaults (setting: Setting): Fault[] {
   return [
     onOutside('PostgreSQL killed, and started again', true, async ({ primary }) => {
       await primary.signal('SIGKILL')
-      // The server refuses to start until the kernel has removed the killed process.
-      for (let tries = 0; !await primary.start().then(() => true, () => tries > 20); tries++) await sleep(500)
+      await primary.start()
     }),
     onOutside('PostgreSQL restarted', false, ({ primary }) => primary.restart('fast')),
     onOutside('all connections terminated', false, ({ fixture }) => fixture.look(sql => sql`
