@@ -7260,14 +7260,14 @@ export interface operations {
                 };
             };
             410: components["responses"]["CreatedIsGone"];
-            /** @description `A picture may have at most 10 MB, 16000 pixels per side and 40 megapixels, or 16 if it is progressive` */
+            /** @description `A picture may have at most 10 MB and 40 megapixels, or fewer if it takes much memory. Please save it smaller, or as a JPEG that is not progressive` */
             413: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": {
-                        /** @example A picture may have at most 10 MB, 16000 pixels per side and 40 megapixels, or 16 if it is progressive */
+                        /** @example A picture may have at most 10 MB and 40 megapixels, or fewer if it takes much memory. Please save it smaller, or as a JPEG that is not progressive */
                         message: string;
                     };
                 };

@@ -3,14 +3,8 @@ import { HttpError } from '../http/errors.ts'
 /** The media types of pictures that people can upload. */
 export const PICTURE_TYPES = ['image/jpeg', 'image/png', 'image/webp']
 
-/** Maximum number of pixels. Decoding some rows at a time needs up to 160 MB. */
+/** Maximum number of pixels. More would take longer than CONVERSION_SECONDS. */
 export const MAX_PIXELS = 40_000_000
-
-/** Maximum number of pixels of a progressive JPEG or interlaced PNG. Decoding it as a whole needs up to 210 MB. */
-export const MAX_PROGRESSIVE_PIXELS = 16_000_000
-
-/** Maximum width and height, in pixels. Scaling needs many rows at once, up to 230 MB for a PNG of this width. */
-export const MAX_SIDE = 16_000
 
 // Error messages of refused uploads.
 export const PUBLIC_URL_REQUIRED = 'PUBLIC_URL is not configured'
@@ -19,8 +13,8 @@ export const TOO_MANY_UPLOADS = 'Too many pictures are being uploaded right now,
 export const NOT_A_PICTURE = 'The file is not a picture, or it is damaged'
 export const OTHER_TYPE = 'A picture must be a JPEG, PNG or WebP file'
 export const tooLarge = (bytes: number) =>
-  `A picture may have at most ${bytes / 1_000_000} MB, ${MAX_SIDE} pixels per side and ` +
-    `${MAX_PIXELS / 1_000_000} megapixels, or ${MAX_PROGRESSIVE_PIXELS / 1_000_000} if it is progressive`
+  `A picture may have at most ${bytes / 1_000_000} MB and ${MAX_PIXELS / 1_000_000} megapixels, or fewer if it takes ` +
+    'much memory. Please save it smaller, or as a JPEG that is not progressive'
 export const tooManyPictures = (count: number, megabytes: number) =>
   `You may have at most ${count} pictures and ${megabytes} MB of them. Please delete some first`
 

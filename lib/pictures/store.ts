@@ -22,8 +22,8 @@ interface Quota {
 }
 
 /**
- * Creates a function that stores uploads one after the other, because a conversion can need 230 MB, and a function that
- * ends their waits. Statements wait for a place of operations, whose holders never wait for an upload.
+ * Creates a function that stores uploads one after the other, because a conversion can take all spare memory, and a
+ * function that ends their waits. Statements wait for a place of operations, whose holders never wait for an upload.
  */
 export function createPictureStore (
   sql: Sql, { pictures, operations }: Record<'pictures' | 'operations', FairQueue>, config: Config, convert: Convert

@@ -41,7 +41,7 @@ const watch = (lists: string[]) => `/live?${new URLSearchParams(lists.map((list)
 /** Long lists for 13 streams, because a stream watches at most 8. */
 const LONG_LISTS = Array.from({ length: 100 }, (_, n) => `/events?limit=${10_000 + n}`)
 
-/** Pictures whose conversion takes as much memory as it may: of many pixels, progressive or wide. */
+/** Pictures whose conversion takes as much memory as it may with 512 MB or, the last two, with 256 MB. */
 const makePictures = () => Promise.all([
   photo(6000).jpeg({ quality: 60, chromaSubsampling: '4:4:4' }).toBuffer(),
   photo(4000).jpeg({ quality: 60, chromaSubsampling: '4:4:4', progressive: true }).toBuffer(),
@@ -51,6 +51,8 @@ const makePictures = () => Promise.all([
     .webp({ lossless: true }).toBuffer(),
   sharp({ create: { width: 16_000, height: 2500, channels: 4, background: '#0008' } })
     .toColourspace('rgb16').png().toBuffer(),
+  photo(3000).jpeg({ quality: 60, progressive: true }).toBuffer(),
+  sharp({ create: { width: 3840, height: 2160, channels: 4, background: '#0008' } }).png().toBuffer(),
 ])
 
 /** Noise, a few MB as a JPEG. */
@@ -77,7 +79,7 @@ export const FEWER_BODIES = 'bodies of 150 clients that lack their last byte'
 export const HOST = 'a pattern as host'
 export const ABANDONED = 'uploads of clients that leave'
 export const FOREIGN_TOKENS = 'tokens of 15 KB that are not ours'
-export const BESIDE_STREAMS = '13 streams of 100 long lists beside two lists that nobody reads, and uploads'
+const BESIDE_STREAMS = '13 streams of 100 long lists beside two lists that nobody reads, and uploads'
 
 /** A body of 14,500 bytes in chunks of one byte, which does not end. */
 const CHUNKS = '1\r\nx\r\n'.repeat(14_500)

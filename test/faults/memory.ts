@@ -16,8 +16,8 @@ import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, PASSWORD, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request, send } from './http.ts'
 import {
-  ABANDONED, ATTACKS, type Author, BESIDE_STREAMS, BODIES, BODIES_OF_NETWORKS, FEWER_BODIES, FOREIGN_TOKENS, HOST,
-  photo, startAttacks, UNREAD_STREAMS, UPLOADS,
+  ABANDONED, ATTACKS, type Author, BODIES, BODIES_OF_NETWORKS, FEWER_BODIES, FOREIGN_TOKENS, HOST, photo, startAttacks,
+  UNREAD_STREAMS, UPLOADS,
 } from './memory-attacks.ts'
 import { judge, type Row, rowOf, statusesOf } from './report.ts'
 import { ROOT } from './programs.ts'
@@ -67,9 +67,8 @@ const SOAK = 600
 /** How much more memory the second half of an attack may have than the first one. */
 const GROWTH = 1.2
 
-/** Attacks that also run with LESS_MEMORY, and those of them in a short run. A conversion may need all of it. */
-const SMALL = Object.keys(ATTACKS).filter(name => name !== UPLOADS && name !== BESIDE_STREAMS)
-const SHORT_SMALL = /^(bodies|400|pipelined|copies)|one byte$/
+/** Attacks that also run with LESS_MEMORY in a short run. */
+const SHORT_SMALL = /^(bodies|400|pipelined|copies|sixteen)|one byte$/
 
 /** Early refusals do not help, so that only measured memory does. */
 const UNREFUSED = { MAX_HELD_BYTES: '10000000000' }
@@ -280,7 +279,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
   })
 
   const all = Object.keys(ATTACKS)
-  const small = SMALL.filter(name => !short || SHORT_SMALL.test(name))
+  const small = all.filter(name => !short || SHORT_SMALL.test(name))
   return [
     photos('memory: twenty members upload photos of 12 megapixels', 20, 3464),
     photos('memory: sixteen members upload photos of 36 megapixels', 16, 6000),

@@ -23,7 +23,8 @@ const OTHER_TYPE = { message: 'A picture must be a JPEG, PNG or WebP file' }
 const ENCODED = { message: 'A request body cannot be encoded, please send it without Content-Encoding' }
 const BUSY = { message: 'Too many pictures are being uploaded right now, please try again in a few seconds' }
 const TOO_LARGE = {
-  message: 'A picture may have at most 2 MB, 16000 pixels per side and 40 megapixels, or 16 if it is progressive',
+  message: 'A picture may have at most 2 MB and 40 megapixels, or fewer if it takes much memory. Please save it ' +
+    'smaller, or as a JPEG that is not progressive',
 }
 
 /** A picture whose left half is red and whose right half is blue. */
@@ -140,23 +141,15 @@ t.test('POST /me/pictures refuses anything that is not a picture', async t => {
   assertResponse(t, await upload(token, Buffer.alloc(2_000_001)), 413, TOO_LARGE)
 })
 
-t.test('A picture with too many pixels is a 413 before it is decoded', async t => {
+t.test('A picture with too many pixels, or that takes more memory than any process has, is a 413', async t => {
   const { token } = await person(app)
   // Their headers announce more pixels than they have, which would be a 400 if they were decoded.
-  for (const [progressive, width, height] of [[false, 6401, 6250], [true, 4001, 4000]] as const) {
-    const png = await halves().png({ progressive }).toBuffer()
+  for (const [width, height] of [[6401, 6250], [4_000_000, 10], [10, 4_000_000]] as const) {
+    const png = await halves().png().toBuffer()
     png.writeUInt32BE(width, 16)
     png.writeUInt32BE(height, 20)
     png.writeUInt32BE(crc32(png.subarray(12, 29)), 29)
     assertResponse(t, await upload(token, png), 413, TOO_LARGE, `a PNG of ${width} × ${height}`)
-  }
-  const jpeg = await halves().jpeg({ progressive: true }).toBuffer()
-  const frame = jpeg.indexOf('ffc2', 'hex')
-  jpeg.writeUInt16BE(4000, frame + 5)
-  jpeg.writeUInt16BE(4001, frame + 7)
-  assertResponse(t, await upload(token, jpeg), 413, TOO_LARGE, 'a progressive JPEG')
-  for (const [width, height] of [[16_001, 9], [9, 16_001]] as const) {
-    assertResponse(t, await upload(token, await halves(width, height).png().toBuffer()), 413, TOO_LARGE, `${width}`)
   }
 })
 

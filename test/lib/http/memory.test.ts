@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { runInNewContext } from 'node:vm'
 import { setFlagsFromString } from 'node:v8'
 
-import { createMeter, Memory, memoryLimit } from '#lib/http/memory.js'
+import { createMeter, Memory, memoryLimit, spareMemory } from '#lib/http/memory.js'
 import { Connections } from '#lib/http/connections.js'
 import t from '../../suite.ts'
 
@@ -119,6 +119,12 @@ t.test('The memory is that of the control group, or twice the largest heap', asy
   t.equal(memoryLimit(512 * MB), 512 * MB)
   t.ok(memoryLimit(0) > 100 * MB)
   t.equal(memoryLimit(2 ** 64), memoryLimit(0))
+})
+
+t.test('A conversion may take what is below the limit of the resident set, except 116 MB for the rest', async t => {
+  t.equal(spareMemory(256 * MB), 0.8 * 256 * MB - 116 * MB)
+  t.equal(spareMemory(512 * MB), 0.8 * 512 * MB - 116 * MB)
+  t.equal(spareMemory(), 0.8 * memoryLimit() - 116 * MB)
 })
 
 t.test('The meter tells what is held after a full collection, and the resident set', async t => {

@@ -1,0 +1,67 @@
+import sharp, { type Metadata } from 'sharp'
+
+import { spareMemory } from '#lib/http/memory.js'
+import { conversionBytes, convertPicture } from '#lib/pictures/convert.js'
+import t from '../../suite.ts'
+
+const MB = 1_000_000
+const MIB = 2 ** 20
+
+const JPEG = { format: 'jpeg', channels: 3, depth: 'uchar', chromaSubsampling: '4:2:0' } as const
+const PROGRESSIVE = { ...JPEG, isProgressive: true }
+const PNG = { format: 'png', channels: 3, depth: 'uchar', isProgressive: false } as const
+const RGBA = { ...PNG, channels: 4, hasAlpha: true } as const
+const CMYK = { ...PROGRESSIVE, channels: 4, chromaSubsampling: '4:4:4:4' } as const
+const WEBP = { format: 'webp', channels: 3, depth: 'uchar' } as const
+
+/** Headers, the megabytes that their conversion was measured to take, the estimate, and whether 256 MB suffice. */
+const KINDS: [string, header: Partial<Metadata>, size: [number, number], measured: number, number, boolean][] = [
+  ['photo of 12 megapixels', JPEG, [4000, 3000], 29, 36_000_000, true],
+  ['photo of 40 megapixels', JPEG, [8000, 5000], 22, 30_000_000, true],
+  ['progressive photo of 12 megapixels', PROGRESSIVE, [4000, 3000], 63, 90_000_000, true],
+  ['progressive, 4:4:4', { ...PROGRESSIVE, chromaSubsampling: '4:4:4' }, [4000, 3000], 101, 108_000_000, false],
+  ['progressive photo of 24 megapixels', PROGRESSIVE, [6000, 4000], 109, 140_000_000, false],
+  ['progressive CMYK', CMYK, [4000, 4000], 168, 176_000_000, false],
+  ['screenshot of a phone', PNG, [1200, 2500], 9, 38_420_000, true],
+  ['screenshot of 4K with alpha', RGBA, [3840, 2160], 61, 92_238_000, true],
+  ['PNG of 16,000 pixels with alpha', RGBA, [16_000, 2500], 129, 148_075_000, false],
+  ['the same with 16 bits', { ...RGBA, depth: 'ushort' }, [16_000, 2500], 162, 199_275_000, false],
+  ['interlaced PNG', { ...RGBA, depth: 'ushort', isProgressive: true }, [4000, 4000], 191, 256_000_000, false],
+  ['WebP of 12 megapixels', WEBP, [4000, 3000], 36, 84_000_000, true],
+  ['WebP of 40 megapixels', { ...WEBP, channels: 4, hasAlpha: true }, [8000, 5000], 176, 180_000_000, false],
+]
+
+t.test('The memory of a conversion follows from the header, and all kinds fit into 512 MB', async t => {
+  for (const [kind, header, [width, height], measured, bytes, isSmall] of KINDS) {
+    const estimate = conversionBytes({ ...header, width, height } as Metadata)
+    t.equal(Math.round(estimate), bytes, kind)
+    t.ok(estimate >= measured * MB, `${kind}: at least as much as measured`)
+    t.equal(estimate <= spareMemory(256 * MIB), isSmall, `${kind}, 256 MB`)
+    t.ok(estimate <= spareMemory(512 * MIB), `${kind}, 512 MB`)
+  }
+})
+
+t.test('A picture that takes more memory than a process can spare is a 413 before it is decoded', async t => {
+  const create = { width: 600, height: 400, channels: 3, background: 'red' } as const
+  const jpeg = await sharp({ create }).jpeg({ progressive: true }).toBuffer()
+  const needed = 240_000 * (12 + 2 * 2.25)
+  await t.rejects(convertPicture(jpeg.subarray(0, jpeg.length / 2), 2 * MB, needed - 1), {
+    statusCode: 413,
+    message: 'A picture may have at most 2 MB and 40 megapixels, or fewer if it takes much memory. Please save it ' +
+      'smaller, or as a JPEG that is not progressive',
+  })
+  const { width, height } = await convertPicture(jpeg, 2 * MB, needed)
+  t.strictSame([width, height], [600, 400])
+})
+
+t.test('A PNG with 16 bits keeps its colors, with and without a profile', async t => {
+  const create = { width: 100, height: 100, channels: 3, background: { r: 200, g: 60, b: 30 } } as const
+  for (const profile of [undefined, 'srgb', 'p3']) {
+    const pixels = sharp({ create }).toColourspace('rgb16')
+    const png = await (profile ? pixels.withIccProfile(profile) : pixels).png().toBuffer()
+    t.match(await sharp(png).metadata(), { depth: 'ushort', hasProfile: profile !== undefined })
+    const { large } = await convertPicture(png, MB)
+    const { channels } = await sharp(large).stats()
+    t.ok([200, 60, 30].every((value, n) => Math.abs(channels[n]!.mean - value) < 4), `${profile}`)
+  }
+})
