@@ -9,7 +9,7 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The network of the client, see `clientNetwork`. */
     network: string
-    /** The response that the client waits for; null after the timeout of the operation. */
+    /** The response that the client waits for; null after its operation has failed. */
     response: ServerResponse | null
     /** Tells whether the client waits for the response: its connection is open, and the response has not ended. */
     isWanted (): boolean

@@ -1,6 +1,5 @@
 import { type ReadBatch, type KeysetPosition, nextRows, type Reader, readInBatches } from '../database/keyset.ts'
-import { inLineSince, withAnswers } from '../agenda/details.ts'
-import { answeredAt, comes } from '../agenda/seats.ts'
+import { answeredAt, comes, inLineSince, withAnswers } from '../agenda/seats.ts'
 import { officeOf } from '../clubs/members.ts'
 import type { AnySql, Sql } from '../database/client.ts'
 import { avatarOf } from '../database/columns.ts'

@@ -6,8 +6,7 @@ import type { PendingQuery, Row, TransactionSql } from 'postgres'
 import type { AnySql, Sql } from '../database/client.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import type { AuditEvent } from '../http/audit.ts'
-import { inLineSince, withAnswers } from './details.ts'
-import { answeredAt, lockEvents } from './seats.ts'
+import { answeredAt, inLineSince, lockEvents, withAnswers } from './seats.ts'
 
 // Without draws, thirty seats can be gone within a minute, and the fastest people get them. With a draw, all who
 // register until then have the same chance. It is only a different order of the line, so it needs no seats of its own.

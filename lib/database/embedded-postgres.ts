@@ -84,13 +84,16 @@ export async function startEmbeddedPostgres (dataDir: string, log: Data['log']):
     log.info(`Creating the embedded PostgreSQL in ${data.path} (first start only)`)
     await create(data)
   }
-  const deadline = Date.now() + PATIENCE_MS
+  let deadline = Date.now() + PATIENCE_MS
   let server: EmbeddedPostgres | undefined
   for (let failedStarts = 0; !server;) {
     const port = await portOf(data)
     try {
       if (port) server = await use(data, port)
-      else await start(data)
+      else {
+        await start(data)
+        deadline = Date.now() + PATIENCE_MS
+      }
     } catch (error) {
       if (port && Date.now() > deadline) {
         throw new StartupError(`The embedded PostgreSQL runs but does not respond: ${(error as Error).message}`)
@@ -225,7 +228,7 @@ async function use (data: Data, port: number): Promise<EmbeddedPostgres> {
   }
 
   try {
-    await hold().catch(() => createRole(data, port).then(hold))
+    await hold().catch(error => createRole(data, port).catch(() => { throw error }).then(hold))
   } catch (error) {
     lock.isReleased = true
     await sql.end({ timeout: 0 })

@@ -29,6 +29,9 @@ const SHARES = { heap: 0.6, held: 0.5, resident: 0.8 }
 /** Memory of a process without uploads, in bytes. While 64 readers load a list, the resident set has 113 MB. */
 const REST = 116 * 2 ** 20
 
+/** Memory of the largest conversion, in bytes. So 512 MB are enough, even with the 270 MB of a busy process. */
+const MOST = 250 * 2 ** 20
+
 /** Share of the memory by which the resident set grows until connections are closed again, if little is held. */
 const GROWTH = 0.02
 
@@ -47,7 +50,7 @@ export function memoryLimit (constrained = process.constrainedMemory()) {
 }
 
 /** Returns how many bytes the conversion of a picture may take, so that the resident set stays below its limit. */
-export const spareMemory = (limit = memoryLimit()) => SHARES.resident * limit - REST
+export const spareMemory = (limit = memoryLimit()) => Math.min(SHARES.resident * limit - REST, MOST)
 
 /**
  * Returns a function that measures what the process uses. It looks at collections only while the heap or the resident

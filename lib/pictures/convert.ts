@@ -78,7 +78,7 @@ export function conversionBytes (
   if (format === 'webp') return Math.max(4 * pixels + 8 * resultPixels, encoding + 16 * resultPixels)
   // Up to 800 rows of a PNG are decoded at once, or all rows if it is interlaced. Scaling takes 5,000 bytes per column.
   // The height counts as much, because 40 million rows of one pixel take 8 s.
-  const rows = isProgressive ? height : 800
+  const rows = isProgressive ? height : Math.min(height, 800)
   return encoding + rows * width * channels * (depth === 'ushort' ? 2 : 1) + 5000 * longSide
 }
 

@@ -3,7 +3,7 @@ import { HttpError } from '../http/errors.ts'
 /** The media types of pictures that people can upload. */
 export const PICTURE_TYPES = ['image/jpeg', 'image/png', 'image/webp']
 
-/** Maximum number of pixels. More would take longer than CONVERSION_SECONDS. */
+/** Maximum number of pixels. Noise of so many takes 6 of CONVERSION_SECONDS. */
 export const MAX_PIXELS = 40_000_000
 
 // Error messages of refused uploads.

@@ -2,11 +2,10 @@ import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
 import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
-import {
-  agendaColumns, cancelledEvent, inLineSince, knownBefore, knownEvent, runsUntil, withAnswers, withCounts, withDetails,
-} from '../../lib/agenda/details.ts'
+import { cancelledEvent, knownBefore, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
 import { commitmentOf, hasEntrants, removeDraw, setDraw } from '../../lib/agenda/draws.ts'
-import { comes, lockLines, seatsOf } from '../../lib/agenda/seats.ts'
+import { agendaColumns, withCounts } from '../../lib/agenda/fields.ts'
+import { comes, inLineSince, lockLines, seatsOf, withAnswers } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../lib/database/client.ts'
 import { arrayOf, fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'

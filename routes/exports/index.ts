@@ -62,7 +62,8 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     })
     if (request.method === 'HEAD') return reply.send(Readable.from([]))
     const batches = await readInBatches(read => app.queues.lists.run(request, () => read(app.sql)), rows)
-    audit(request, event, { target })
+    // After a timeout, nothing is sent.
+    if (request.isWanted()) audit(request, event, { target })
     return reply.send(toCsv(batches, columns))
   }
 }

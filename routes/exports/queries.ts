@@ -1,6 +1,5 @@
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
-import { withAnswers } from '../../lib/agenda/details.ts'
-import { answeredAt, type SeatState, stateOf } from '../../lib/agenda/seats.ts'
+import { answeredAt, type SeatState, stateOf, withAnswers } from '../../lib/agenda/seats.ts'
 import { untrimmedName } from '../../lib/database/columns.ts'
 import { type ReadBatch, nextRows } from '../../lib/database/keyset.ts'
 

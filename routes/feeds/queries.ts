@@ -1,6 +1,6 @@
-import { calendarColumns, inLineSince, withAnswers, withDetails } from '../../lib/agenda/details.ts'
+import { calendarColumns, withDetails } from '../../lib/agenda/details.ts'
 import type { CalendarEvent } from '../../lib/agenda/icalendar.ts'
-import { isTentative, withSeat } from '../../lib/agenda/seats.ts'
+import { inLineSince, isTentative, withAnswers, withSeat } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../lib/database/client.ts'
 import { excerpt, untrimmedName } from '../../lib/database/columns.ts'

@@ -5,7 +5,7 @@ import { encodeState } from '#lib/auth/oauth-state.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { createLogger } from '#lib/http/logger.js'
-import { fillQueue } from '../clients.ts'
+import { clientIn, fillQueue } from '../clients.ts'
 import { PNG } from '../fixtures.ts'
 import {
   bearer, build, buildWithRoutes, createDatabase, inject, insert, MAIL, nameOf, type Person, person,
@@ -161,6 +161,21 @@ for (const [way, signIn] of Object.entries({ idToken, callback })) {
 t.test('A sign-in with an invalid ID token is logged', async t => {
   t.match(await auditFrom('/auth/google', { idToken: await provider.idToken({ aud: 'another client' }) }),
     { event: 'sign-in-refused', method: 'provider', reason: 'IdP login failed' })
+})
+
+t.test('An export that is read after its timeout is not sent, so it is not logged', async t => {
+  const slow = await build(t, { DATABASE_URL, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' }, logger())
+  const locked = sql.begin(async sql => {
+    await sql`LOCK TABLE clubs`
+    await sleep(1300)
+  })
+  const isRead = slow.queues.lists.run(clientIn('192.0.2.1'), () => sleep(700))
+  t.strictSame(await auditOf(async () => {
+    const { statusCode } = await slow.inject({ url: '/exports/users.csv', headers: bearer(admin.token) })
+    t.equal(statusCode, 500)
+    await Promise.all([locked, isRead])
+    await slow.close()
+  }), [])
 })
 
 type Send = (url: string, payload?: unknown) => Promise<Record<string, unknown>[]>

@@ -310,3 +310,13 @@ for (const [operation, [run, lines]] of Object.entries(crowded)) {
     }
   })
 }
+
+t.test('If everybody has a seat, nobody reads the line', async t => {
+  await sql`UPDATE event_details SET capacity = ${2 * CROWD} WHERE event_id = ${crowd.event}`
+  sent.length = 0
+  await read(ownSeats.seatsOfUserQuery(sql, crowd.user))
+  await read(agenda.agendaEventQuery(sql, crowd.event))
+  for (const [[{ Plan: plan }]] of await explainSent(t, 'ANALYZE, BUFFERS, FORMAT JSON')) {
+    t.ok(mostRows(plan) <= 10, `${mostRows(plan)} rows`)
+  }
+})

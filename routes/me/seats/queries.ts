@@ -1,6 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
-import { agendaColumns, knownEvent, runsUntil, withCounts, withDetails } from '../../../lib/agenda/details.ts'
+import { knownEvent, runsUntil, withDetails } from '../../../lib/agenda/details.ts'
+import { agendaColumns, withCounts } from '../../../lib/agenda/fields.ts'
 import { comes, isTentative, lockLines, placeInLine, withSeat } from '../../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../../lib/database/client.ts'
