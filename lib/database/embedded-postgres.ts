@@ -228,7 +228,7 @@ async function use (data: Data, port: number): Promise<EmbeddedPostgres> {
   }
 
   try {
-    await hold().catch(error => createRole(data, port).catch(() => { throw error }).then(hold))
+    await hold().catch(() => createRole(data, port).then(hold))
   } catch (error) {
     lock.isReleased = true
     await sql.end({ timeout: 0 })
