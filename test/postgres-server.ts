@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 
-import { type Account, findAccount, findBinaries, runAs } from '#lib/database/embedded-postgres.js'
+import { findAccount, findBinaries, runAs, type ServerAccount } from '#lib/database/embedded-postgres.js'
 import { dataDir, freePort, postgresOf, remaining } from './process.ts'
 import type { Teardown } from './scope.ts'
 
@@ -31,10 +31,10 @@ const SETTINGS = `
 export class PostgresServer {
   readonly port: number
   readonly home: string
-  readonly #account: Account
+  readonly #account: ServerAccount
   readonly #bin: string
 
-  private constructor (home: string, port: number, account: Account, bin: string) {
+  private constructor (home: string, port: number, account: ServerAccount, bin: string) {
     this.port = port
     this.home = home
     this.#account = account

@@ -60,10 +60,10 @@ export const calendarEvent = (
   ['last-modified', {}, 'date-time', toSeconds(stamp)],
   ['created', {}, 'date-time', toSeconds(event.createdAt)],
   ['dtstart', {}, 'date-time', toSeconds(event.date)],
-  endOf(event),
+  endProperty(event),
   ['summary', {}, 'text', printableLine(event.title)],
   event.place && ['location', {}, 'text', printableLine(event.place)],
-  event.description !== undefined && ['description', {}, 'text', printable(describe(event))],
+  event.description !== undefined && ['description', {}, 'text', printable(descriptionOf(event))],
   // RFC 7986. Many apps show neither this nor the URL, so the description also begins with the link.
   event.onlineUrl && ['conference', { value: 'URI' }, 'uri', event.onlineUrl],
   // The name of the club. The format requires an address, but a person's email address must not appear here.
@@ -74,11 +74,11 @@ export const calendarEvent = (
 /** The properties that an event has. */
 const present = (properties: (Property | false | '' | null | undefined)[]) => properties.filter(property => !!property)
 
-const describe = ({ description, onlineUrl }: CalendarEvent) =>
+const descriptionOf = ({ description, onlineUrl }: CalendarEvent) =>
   onlineUrl ? `Join online: ${onlineUrl}\n\n${description}` : description!
 
 /** The end must be later than the start (RFC 5545, § 3.8.2.2), also without fractions of a second. */
-function endOf ({ date, endsAt }: CalendarEvent): Property {
+function endProperty ({ date, endsAt }: CalendarEvent): Property {
   if (!endsAt) return ['duration', {}, 'duration', DURATION]
   const end = toSeconds(endsAt)
   return end === toSeconds(date) ? ['duration', {}, 'duration', 'PT1S'] : ['dtend', {}, 'date-time', end]

@@ -32,13 +32,13 @@ const RETRY_MS = 500
 const SUPERUSER = 'postgres'
 const ROLE = 'community'
 
-interface User { uid: number, gid: number }
+interface Owner { uid: number, gid: number }
 
 /** The account that runs the programs of the server. */
-export interface Account {
-  owner: User
+export interface ServerAccount {
+  owner: Owner
   /** The user and group that `spawn` changes to. */
-  identity?: User
+  identity?: Owner
   /** The command that runs the programs, or an empty list. */
   wrapper: string[]
 }
@@ -56,7 +56,7 @@ interface Data {
   path: string
   logFile: string
   password: string
-  owner: User
+  owner: Owner
   run (program: keyof Binaries, ...args: string[]): Promise<unknown>
   log: Pick<FastifyBaseLogger, 'info' | 'warn'>
 }
@@ -121,14 +121,14 @@ export async function findBinaries (platform = `${process.platform}-${process.ar
  * the owner of the data, with the least privilege that can enter the folder and run `program`. Throws a StartupError if
  * every account fails.
  */
-export async function findAccount (home: string, program: string): Promise<Account> {
+export async function findAccount (home: string, program: string): Promise<ServerAccount> {
   const self = { uid: process.getuid!(), gid: process.getgid!() }
   if (self.uid !== 0) return { owner: self, wrapper: [] }
 
   const data = await stat(join(home, 'postgres')).catch(() => undefined)
   // If root creates the data, their owner is `nobody`, the unprivileged user that exists on every Linux.
   const owner = data?.uid ? { uid: data.uid, gid: data.gid } : { uid: 65_534, gid: 65_534 }
-  const withCapability = (name: string): Account => ({
+  const withCapability = (name: string): ServerAccount => ({
     owner,
     wrapper: ['setpriv', `--reuid=${owner.uid}`, `--regid=${owner.gid}`, '--clear-groups',
       `--inh-caps=+${name}`, `--ambient-caps=+${name}`, '--securebits=+no_setuid_fixup'],
@@ -149,7 +149,7 @@ export async function findAccount (home: string, program: string): Promise<Accou
     'all users can enter, or set DATABASE_URL.')
 }
 
-export async function runAs ({ identity, wrapper }: Account, program: string, args: string[], cwd: string) {
+export async function runAs ({ identity, wrapper }: ServerAccount, program: string, args: string[], cwd: string) {
   const [file, ...rest] = [...wrapper, program, ...args]
   return run(file!, rest, { ...identity, cwd })
 }
@@ -207,7 +207,7 @@ async function use (data: Data, port: number): Promise<EmbeddedPostgres> {
     },
   })
 
-  const hold = async () => {
+  const takeLock = async () => {
     await sql`SELECT pg_advisory_lock_shared(${IN_USE})`
     lock.isHeld = true
   }
@@ -218,7 +218,7 @@ async function use (data: Data, port: number): Promise<EmbeddedPostgres> {
     while (!lock.isHeld && !lock.isReleased) {
       try {
         if (!await portOf(data)) await start(data, port)
-        await hold()
+        await takeLock()
         log.info('Connected to the embedded PostgreSQL again')
       } catch (error) {
         log.warn((error as Error).message)
@@ -228,7 +228,7 @@ async function use (data: Data, port: number): Promise<EmbeddedPostgres> {
   }
 
   try {
-    await hold().catch(() => createRole(data, port).then(hold))
+    await takeLock().catch(() => createRole(data, port).then(takeLock))
   } catch (error) {
     lock.isReleased = true
     await sql.end({ timeout: 0 })
@@ -305,7 +305,7 @@ async function portOf ({ path }: Data) {
 }
 
 /** Writes a file for this user. Root must not follow links, which the user could point at any file. */
-async function give ({ uid, gid }: User, path: string, content: string) {
+async function give ({ uid, gid }: Owner, path: string, content: string) {
   await rm(path, { force: true })
   await writeFile(path, content, { flag: 'wx', mode: 0o600 })
   await lchown(path, uid, gid)

@@ -70,7 +70,7 @@ export interface Transport {
   close (): void
 }
 
-type Attempt = Omit<Delivery, 'status'> & Pick<Outcome, 'status' | 'announced' | 'version' | 'tokenHash'>
+type AttemptOutcome = Omit<Delivery, 'status'> & Pick<Outcome, 'status' | 'announced' | 'version' | 'tokenHash'>
 
 interface Options {
   sql: Sql
@@ -247,7 +247,7 @@ export class Sender {
   }
 
   async #deliver (email: ClaimedEmail): Promise<Omit<Outcome, 'id'>> {
-    const { status, error, isDown, ...stored } = await this.#attempt(email)
+    const { status, error, isDown, ...toStore } = await this.#attempt(email)
     // Parallel deliveries fail for the same reason, so only the first one pauses.
     if (isDown && this.#checkAt === undefined && !this.#stopping.signal.aborted) this.#fail(error!)
     const { attempts } = email
@@ -255,7 +255,7 @@ export class Sender {
     if (status === 'pending' && attempts < ATTEMPTS) {
       const delay = backoffSeconds(attempts)
       this.#log.warn(details, `Email not sent, next attempt in ${delay} s`)
-      return { status, error, ...stored, attempts, delay }
+      return { status, error, ...toStore, attempts, delay }
     }
     const settled = status === 'pending' ? 'failed' : status
     if (settled === 'sent') this.sent++
@@ -263,21 +263,23 @@ export class Sender {
       this.refused++
       this.#log.warn(details, 'Email failed')
     } else this.#log.info(details, `Email ${settled}`)
-    return { status: settled, error, ...stored, attempts }
+    return { status: settled, error, ...toStore, attempts }
   }
 
-  async #attempt (email: ClaimedEmail): Promise<Attempt> {
+  async #attempt (email: ClaimedEmail): Promise<AttemptOutcome> {
     const { id, template, userId, data } = email
     let message, version
-    const stored: Pick<Attempt, 'announced' | 'tokenHash'> = {}
+    const toStore: Pick<AttemptOutcome, 'announced' | 'tokenHash'> = {}
     try {
       const recipient = await findRecipient(this.#sql, id)
       if (!recipient) return { status: 'obsolete' }
       const context = { sql: this.#sql, config: this.#config, recipient }
       const content = await templates[template as TemplateName](email, context)
       if (!content) return { status: 'obsolete' }
-      stored.announced = content.announced
-      if (isNotification(template)) stored.tokenHash = hashSecretToken(unsubscribeToken(this.#config, userId, template))
+      toStore.announced = content.announced
+      if (isNotification(template)) {
+        toStore.tokenHash = hashSecretToken(unsubscribeToken(this.#config, userId, template))
+      }
       version = nextVersion(content, data.version)
       // The hash, because the outcome of the last attempt is unknown if its sender was killed.
       message = buildMessage(`${id}.${version.number}.${version.hash.slice(0, 8)}`, recipient, content, this.#config)
@@ -286,7 +288,7 @@ export class Sender {
       return { status: 'pending', error: 'The email could not be composed' }
     }
     const { mayHaveArrived = false, ...outcome } = await this.#transport.send(message)
-    if (outcome.status !== 'sent' && !mayHaveArrived) delete stored.announced
-    return { ...outcome, ...stored, ...mayHaveArrived && { version } }
+    if (outcome.status !== 'sent' && !mayHaveArrived) delete toStore.announced
+    return { ...outcome, ...toStore, ...mayHaveArrived && { version } }
   }
 }

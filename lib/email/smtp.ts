@@ -57,7 +57,7 @@ export class SmtpTransport implements Transport {
     try {
       await this.#transporter.verify()
     } catch (error) {
-      throw new Error(describeFailure(error as SmtpError))
+      throw new Error(describeSmtpError(error as SmtpError))
     }
   }
 
@@ -70,7 +70,7 @@ export class SmtpTransport implements Transport {
       const isAboutMessage = /^(MAIL FROM|RCPT TO|DATA|API)$/.test(command)
       return {
         status: isRefused(error as SmtpError) ? 'failed' : 'pending',
-        error: describeFailure(error as SmtpError),
+        error: describeSmtpError(error as SmtpError),
         mayHaveArrived: responseCode === 0 && !NOT_REACHED.test(`${code} ${text}`),
         isDown: !isAboutMessage || responseCode === 421,
       }
@@ -105,7 +105,7 @@ const REFUSED: Record<string, string> = {
 }
 
 /** Describes a failure with the server's codes. Omits the server's text, because it may contain the address. */
-function describeFailure ({ command = '', responseCode, response = '', code = '', message }: SmtpError) {
+function describeSmtpError ({ command = '', responseCode, response = '', code = '', message }: SmtpError) {
   if (responseCode) {
     const [enhanced] = /(?<=^\d{3}[ -])\d\.\d{1,3}\.\d{1,3}/.exec(response) ?? []
     const refused = command.startsWith('AUTH') ? 'the user or password' : REFUSED[command] ?? 'the connection'

@@ -98,7 +98,7 @@ export class Connections extends Map<Socket, Connection> {
     socket.on('resume', () => { if (this.#paused.has(socket)) socket.pause().emit('pause') })
     // It is read in the next turn, after the others. Otherwise, each turn could begin with the flood of a new one.
     this.#stopReading([socket])
-    if (this.#mustPause(socket)) this.#hold(socket, connection)
+    if (this.#mustPause(socket)) this.#holdNew(socket, connection)
     return connection
   }
 
@@ -141,7 +141,7 @@ export class Connections extends Map<Socket, Connection> {
   }
 
   /** Holds a new connection. Of too many, closes the newest one of the network with the most. */
-  #hold (socket: Socket, connection: Connection) {
+  #holdNew (socket: Socket, connection: Connection) {
     this.#held.set(socket, connection)
     if (this.#held.size <= HELD) return
     const [most] = sumByNetwork(this.#held.values())[0]!

@@ -23,15 +23,13 @@ interface LiveList extends WatchedList, ListName {
   readonly listeners: Map<Listener<LiveList>, Client>
 }
 
-/** A snapshot of the database. If the ids of two snapshots are equal, no transaction was committed in between. */
-interface Snapshot {
-  id: string | null
-}
-
 /** Access to the lists. */
 interface ListSource {
-  /** Reads the snapshot of the database after the call. */
-  readSnapshot (): Promise<Snapshot>
+  /**
+   * Reads the snapshot of the database after the call. If the ids of two snapshots are equal, no transaction was
+   * committed in between.
+   */
+  readSnapshot (): Promise<{ id: string | null }>
   /** Returns the arguments of the query of a list. They change with the time if an argument is a time. */
   argumentsOf (list: ListName): string
   /**
@@ -39,7 +37,7 @@ interface ListSource {
    * entity tag is `undefined` if PostgreSQL refuses the list: only a change of the database can make it readable.
    */
   readEtag (
-    list: ListName, clients: readonly Client[], snapshot: Snapshot
+    list: ListName, clients: readonly Client[], snapshot: { id: string | null }
   ): Promise<{ etag: string | undefined, length: number }>
 }
 
@@ -214,7 +212,9 @@ export class LiveLists {
   }
 
   /** Reads a list, and tells its clients if it has changed. A slow list delays no other list and no tick. */
-  async #read (list: LiveList, clients: Client[], snapshot: Snapshot, as: Pick<LiveList, 'readFor' | 'readAt'>) {
+  async #read (
+    list: LiveList, clients: Client[], snapshot: { id: string | null }, as: Pick<LiveList, 'readFor' | 'readAt'>
+  ) {
     const read = await this.#source.readEtag(list, clients, snapshot)
     const isNewest = as.readAt > list.readAt
     const hasChanged = isNewest && list.etag !== read.etag

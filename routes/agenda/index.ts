@@ -10,7 +10,7 @@ import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { insertCopies } from './copies.ts'
 import { type MessageRoute, sendMessage } from './messages.ts'
 import {
-  agendaEventQuery, agendaQuery, changeEvent, drawQuery, insertEvent, refuseDraw, removeSeat, seatsQuery,
+  addEvent, agendaEventQuery, agendaQuery, changeEvent, drawQuery, refuseDraw, removeSeat, seatsQuery,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -37,7 +37,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Error creating event', transaction: true },
   }, async (request, reply) => {
     const { event, isDrawSet } =
-      await insertEvent(app.sql, app.outbox, request.user, request.body, attemptOf(request))
+      await addEvent(app.sql, app.outbox, request.user, request.body, attemptOf(request))
     if (isDrawSet) auditDraw(request, event)
     reply.code(201)
     return { event }

@@ -168,7 +168,7 @@ export const seatsQuery = (
  * HttpError if the user does not belong to a club, the event would end before its start, registration would close
  * before it opens, or the draw is not possible. `isDrawSet` tells whether this request has set a draw.
  */
-export function insertEvent (
+export function addEvent (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, event: Static<typeof create.body>,
   attempt: Attempt | undefined
 ) {
