@@ -63,7 +63,7 @@ export async function hasEntrants (sql: TransactionSql, eventId: string) {
 }
 
 /** Enqueues emails about a draw, in its transaction. */
-export type TellDraw = (transaction: TransactionSql, eventId: string, userIds: string[]) => Promise<void>
+export type TellDraw = (sql: TransactionSql, eventId: string, userIds: string[]) => Promise<void>
 
 /**
  * Draws the seats of an event if the draw is due and no other instance was faster. Returns the number of its
@@ -71,19 +71,19 @@ export type TellDraw = (transaction: TransactionSql, eventId: string, userIds: s
  * event decides which registrations are part of it, not the clock: all others get a place behind it.
  */
 export const drawSeats = (sql: Sql, eventId: string, tell: TellDraw) =>
-  sql.begin(transaction => drawSeatsIn(transaction, eventId, tell))
+  sql.begin(sql => drawSeatsIn(sql, eventId, tell))
 
 /** Does the work of `drawSeats` in a transaction. */
-export async function drawSeatsIn (transaction: TransactionSql, eventId: string, tell: TellDraw) {
-  await lockEvents(transaction, transaction`SELECT ${eventId}::uuid`)
+export async function drawSeatsIn (sql: TransactionSql, eventId: string, tell: TellDraw) {
+  await lockEvents(sql, sql`SELECT ${eventId}::uuid`)
   // Places that differ by a microsecond, from `draw_from` to `drawn_at`, even if the clock was set back.
-  const entrants = transaction`
-    SELECT registrations.id, user_id, ${answeredAt(transaction)} AS answered_at,
+  const entrants = sql`
+    SELECT registrations.id, user_id, ${answeredAt(sql)} AS answered_at,
       row_number() OVER (ORDER BY lot_of(draw_seed, registrations.id), registrations.id) AS nth
-    FROM event_details JOIN event_registrations AS registrations USING (event_id) ${withAnswers(transaction)}
-    WHERE event_details.event_id = ${eventId} AND ${inLineSince(transaction)} >= draw_from
+    FROM event_details JOIN event_registrations AS registrations USING (event_id) ${withAnswers(sql)}
+    WHERE event_details.event_id = ${eventId} AND ${inLineSince(sql)} >= draw_from
   `
-  const { count } = await transaction`
+  const { count } = await sql`
     UPDATE event_details SET drawn_at = greatest(
       clock_timestamp(),
       draw_from + (SELECT count(*) FROM (${entrants}) AS entrants) * interval '1 microsecond'
@@ -91,7 +91,7 @@ export async function drawSeatsIn (transaction: TransactionSql, eventId: string,
     WHERE event_id = ${eventId} AND drawn_at IS NULL AND draw_at <= statement_timestamp()
   `
   if (count === 0) return undefined
-  const drawn = await transaction<{ user: string }[]>`
+  const drawn = await sql<{ user: string }[]>`
     WITH entrants AS (${entrants}), placed AS (
       INSERT INTO event_answers (registration_id, event_id, since, answered_at)
       SELECT id, event_id, drawn_at + (nth - 1 - max(nth) OVER ()) * interval '1 microsecond', answered_at
@@ -100,7 +100,7 @@ export async function drawSeatsIn (transaction: TransactionSql, eventId: string,
     )
     SELECT user_id AS user FROM entrants ORDER BY nth
   `
-  await tell(transaction, eventId, drawn.map(({ user }) => user))
+  await tell(sql, eventId, drawn.map(({ user }) => user))
   return drawn.length
 }
 

@@ -142,7 +142,7 @@ export const placeInLine = (
 )`
 
 /** Waits for running registrations for these events, so that the next statement sees them, and blocks new ones. */
-export const lockEvents = (transaction: TransactionSql, events: PendingQuery<Row[]>) => transaction`
+export const lockEvents = (sql: TransactionSql, events: PendingQuery<Row[]>) => sql`
   SELECT FROM events WHERE id IN (${events}) ORDER BY id FOR UPDATE
 `
 
@@ -155,15 +155,15 @@ export interface Lines {
 }
 
 /** Locks events, and returns their lines. Changes at the same time follow one another. */
-export async function lockLines (transaction: TransactionSql, events: PendingQuery<Row[]>): Promise<Lines> {
-  await lockEvents(transaction, events)
-  const over = await transaction<Lines['over']>`
-    SELECT id, ${runsUntil(transaction)}::text AS until FROM events ${withDetails(transaction)}
-    WHERE id IN (${events}) AND ${runsUntil(transaction)} <= now()
+export async function lockLines (sql: TransactionSql, events: PendingQuery<Row[]>): Promise<Lines> {
+  await lockEvents(sql, events)
+  const over = await sql<Lines['over']>`
+    SELECT id, ${runsUntil(sql)}::text AS until FROM events ${withDetails(sql)}
+    WHERE id IN (${events}) AND ${runsUntil(sql)} <= now()
   `
-  const waiting = await transaction<Lines['waiting']>`
+  const waiting = await sql<Lines['waiting']>`
     SELECT events.id AS event, first.since::text AS since, first.id
-    FROM events CROSS JOIN LATERAL (${firstWaiting(transaction, transaction`events.id`)}) AS first
+    FROM events CROSS JOIN LATERAL (${firstWaiting(sql, sql`events.id`)}) AS first
     WHERE events.id IN (${events})
   `
   return { waiting, over }

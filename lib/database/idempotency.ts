@@ -61,13 +61,13 @@ export function attemptOf ({ headers, method, url, body, user }: FastifyRequest)
  * Throws a 422 if the earlier request was a different one, and a 410 if `read` finds nothing.
  */
 export async function createOnce<Row extends { id: string }> (
-  transaction: TransactionSql, attempt: Attempt | undefined,
+  sql: TransactionSql, attempt: Attempt | undefined,
   create: () => Promise<Row[]>, read: (ids: string[]) => Promise<Row[]>
 ): Promise<Row[]> {
   if (!attempt) return create()
   const { userId, key, request } = attempt
   // Also deletes some other old keys. A user who was deleted gets no key, but the error of the operation.
-  const { count } = await transaction`
+  const { count } = await sql`
     WITH past AS (
       DELETE FROM idempotency_keys WHERE (user_id, key) IN (
         SELECT user_id, key FROM idempotency_keys
@@ -79,10 +79,10 @@ export async function createOnce<Row extends { id: string }> (
     SELECT id, ${key}::bytea, ${request}::bytea FROM users WHERE id = ${userId}
     ON CONFLICT DO NOTHING
   `
-  const known = count === 0 && await readCreated(transaction, attempt, read)
+  const known = count === 0 && await readCreated(sql, attempt, read)
   if (known) return known
   const rows = await create()
-  await transaction`
+  await sql`
     UPDATE idempotency_keys SET created_ids = ${arrayOf(rows.map(({ id }) => id))}::uuid[]
     WHERE user_id = ${userId} AND key = ${key}
   `

@@ -13,18 +13,18 @@ import type { Outbox } from './outbox.ts'
  * and has a seat now. `cause` is the same as for `enqueueBatch`.
  */
 export async function tellSeats (
-  transaction: TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'>, { waiting }: Lines, cause: string | null
+  sql: TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'>, { waiting }: Lines, cause: string | null
 ) {
   if (waiting.length === 0) return
-  await transaction`${outbox.enqueueBatch('seat', transaction`
+  await sql`${outbox.enqueueBatch('seat', sql`
     SELECT event_id::text AS key, event_id, jsonb_build_object('event', event_id) AS data, user_ids
-    FROM (${newSeats(transaction, waiting)}) AS promoted
+    FROM (${newSeats(sql, waiting)}) AS promoted
   `, cause)}`
 }
 
 /** After a draw: enqueues an email to its entrants. The draw was due, so nobody causes it. */
-export const tellDraw = (outbox: Pick<Outbox, 'enqueueBatch'>): TellDraw => async (transaction, eventId, userIds) => {
-  await transaction`${outbox.enqueueBatch('draw', transaction`
+export const tellDraw = (outbox: Pick<Outbox, 'enqueueBatch'>): TellDraw => async (sql, eventId, userIds) => {
+  await sql`${outbox.enqueueBatch('draw', sql`
     SELECT
       ${eventId}::text AS key, ${eventId}::uuid AS event_id, jsonb_build_object('event', ${eventId}::text) AS data,
       ${arrayOf(userIds)}::uuid[] AS user_ids
@@ -42,42 +42,42 @@ export const tellDraw = (outbox: Pick<Outbox, 'enqueueBatch'>): TellDraw => asyn
  * If the event was created within the last day, the members of its club get its news.
  */
 export async function tellMissed (
-  transaction: TransactionSql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>, { over }: Lines, cause: string | null
+  sql: TransactionSql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>, { over }: Lines, cause: string | null
 ) {
   if (over.length === 0) return
-  const running = transaction`
+  const running = sql`
     SELECT id, until::timestamptz AS until
     FROM jsonb_to_recordset(${JSON.stringify(over)}::text::jsonb) AS over (id uuid, until text)
-      JOIN events USING (id) ${withDetails(transaction)}
-    WHERE ${runsUntil(transaction)} > now()
+      JOIN events USING (id) ${withDetails(sql)}
+    WHERE ${runsUntil(sql)} > now()
   `
   /** SQL: the users whose last email announced the state `from`, and who have one of the states `to` now. */
-  const moved = (from: SeatState, to: SeatState[]) => transaction`ARRAY(
-    SELECT user_id FROM (${seatsOf(transaction, transaction`running.id`)}) AS seats
-    WHERE state IN ${transaction(to)} AND EXISTS (
-      SELECT FROM (${lastAnnounced(transaction, transaction`seats.user_id`, transaction`running.id`)}) AS last
+  const moved = (from: SeatState, to: SeatState[]) => sql`ARRAY(
+    SELECT user_id FROM (${seatsOf(sql, sql`running.id`)}) AS seats
+    WHERE state IN ${sql(to)} AND EXISTS (
+      SELECT FROM (${lastAnnounced(sql, sql`seats.user_id`, sql`running.id`)}) AS last
       WHERE announced #>> '{seat,state}' = ${from}
     )
     ORDER BY since, seats.id
   )`
-  await transaction`${outbox.enqueueBatch('seat', transaction`
+  await sql`${outbox.enqueueBatch('seat', sql`
     SELECT
       NULL AS key, id AS event_id, jsonb_build_object('event', id) AS data,
       ${moved('waiting', ['seated'])} AS user_ids
     FROM (${running}) AS running
   `, cause)}`
-  await transaction`${outbox.enqueueBatch('draw', transaction`
+  await sql`${outbox.enqueueBatch('draw', sql`
     SELECT
       id::text AS key, id AS event_id, jsonb_build_object('event', id) AS data,
       ${moved('drawing', ['seated', 'waiting'])} AS user_ids
     FROM (${running}) AS running
   `, cause)}`
-  await transaction`${outbox.enqueue('registration', transaction`
+  await sql`${outbox.enqueue('registration', sql`
     SELECT user_id, jsonb_build_object('event', event_id) AS data, registrations.id::text AS key
     FROM event_registrations AS registrations JOIN (${running}) AS running ON running.id = event_id
-    WHERE registered_at > until AND ${comes(transaction)}
+    WHERE registered_at > until AND ${comes(sql)}
   `, cause)}`
-  await transaction`${enqueueNews(transaction, outbox, transaction`
+  await sql`${enqueueNews(sql, outbox, sql`
     SELECT events.* FROM events JOIN (${running}) AS running USING (id)
     WHERE events.created_at > now() - interval '1 day'
   `, cause)}`
@@ -89,12 +89,12 @@ export async function tellMissed (
  * when they signed up.
  */
 export async function tellVerified (
-  transaction: TransactionSql, outbox: Pick<Outbox, 'enqueue'>, userId: string, cause: string
+  sql: TransactionSql, outbox: Pick<Outbox, 'enqueue'>, userId: string, cause: string
 ) {
-  await transaction`${outbox.enqueue('registration', transaction`
+  await sql`${outbox.enqueue('registration', sql`
     SELECT user_id, jsonb_build_object('event', events.id) AS data, registrations.id::text AS key
-    FROM event_registrations AS registrations JOIN events ON events.id = event_id ${withDetails(transaction)}
-    WHERE user_id = ${userId} AND ${comes(transaction)} AND ${runsUntil(transaction)} > now()
-      AND NOT EXISTS (${lastAnnounced(transaction, transaction`registrations.user_id`, transaction`events.id`)})
+    FROM event_registrations AS registrations JOIN events ON events.id = event_id ${withDetails(sql)}
+    WHERE user_id = ${userId} AND ${comes(sql)} AND ${runsUntil(sql)} > now()
+      AND NOT EXISTS (${lastAnnounced(sql, sql`registrations.user_id`, sql`events.id`)})
   `, cause)}`
 }

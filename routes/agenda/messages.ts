@@ -35,9 +35,9 @@ export async function sendMessage (request: FastifyRequest<MessageRoute>, reply:
   const reach = await insertMessage(
     sql, outbox, { user, eventId: id, message: body, attempt: attemptOf(request) },
     // A repeated request is not a new message.
-    async transaction => {
+    async sql => {
       isNew = true
-      await consume(transaction, limit, config.LIMIT_WINDOW)
+      await consume(sql, limit, config.LIMIT_WINDOW)
     }
   )
   if (isNew) audit(request, 'message-sent', { target: id })
@@ -62,7 +62,7 @@ async function insertMessage (
   { user, eventId, message: { subject, text }, attempt }: {
     user: User, eventId: string, message: MessageRoute['Body'], attempt: Attempt | undefined
   },
-  onNew: (transaction: TransactionSql) => Promise<void>
+  onNew: (sql: TransactionSql) => Promise<void>
 ) {
   const [sent] = await sql.begin(async sql => {
     // The lock order of an erasure prevents a deadlock.

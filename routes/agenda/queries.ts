@@ -291,7 +291,7 @@ export function changeEvent (
  * change is not possible.
  */
 async function findDrawChange (
-  transaction: TransactionSql, id: string, known: Known, changes: Static<typeof update.body>
+  sql: TransactionSql, id: string, known: Known, changes: Static<typeof update.body>
 ) {
   const drawAt = changes.drawAt === undefined ? known.drawAt : changes.drawAt === null ? null : new Date(changes.drawAt)
   const isChanged = drawAt?.getTime() !== known.drawAt?.getTime()
@@ -302,17 +302,17 @@ async function findDrawChange (
     // `PUT /events/:id` can move the event to a date before its draw, which hinders no other change.
     if (isChanged || changes.date !== undefined || changes.opensAt !== undefined) {
       const date = new Date(changes.date ?? known.date)
-      await checkDraw(transaction, drawAt, { ...known, ...changes, date }, isChanged)
+      await checkDraw(sql, drawAt, { ...known, ...changes, date }, isChanged)
     }
   }
   if (!isChanged) return undefined
-  if (!drawAt && await hasEntrants(transaction, id)) throw new HttpError(409, DRAW_NEEDED)
+  if (!drawAt && await hasEntrants(sql, id)) throw new HttpError(409, DRAW_NEEDED)
   return drawAt
 }
 
 /** Returns an event. Throws an HttpError if it is unknown or the user may not manage it. */
-async function readManaged (transaction: TransactionSql, user: User, id: string) {
-  const [row] = await transaction<{ event: ManagedEvent }[]>`${managedEvent(transaction, user, id)}`
+async function readManaged (sql: TransactionSql, user: User, id: string) {
+  const [row] = await sql<{ event: ManagedEvent }[]>`${managedEvent(sql, user, id)}`
   // The user of a repeated request may have left the club.
   if (!row) throw new HttpError(403, EVENT_NOT_ALLOWED)
   return row.event
@@ -334,7 +334,7 @@ function checkWindow ({ opensAt, closesAt }: { opensAt?: Date | string | null, c
 
 /** Throws a validation error if a draw is not possible at its time, or if the event has no number of seats. */
 async function checkDraw (
-  transaction: TransactionSql, drawAt: Date,
+  sql: TransactionSql, drawAt: Date,
   { date, opensAt, capacity }: { date: Date, opensAt?: Date | string | null, capacity?: number | null }, isNew = true
 ) {
   if (!capacity) throw validationError('drawAt', 'needs a number of seats')
@@ -342,7 +342,7 @@ async function checkDraw (
   if (opensAt && new Date(opensAt) >= drawAt) throw validationError('drawAt', 'must be after registration opens')
   if (!isNew) return
   // The clock of the database decides for all instances.
-  const { count } = await transaction`SELECT WHERE ${drawAt}::timestamptz > statement_timestamp()`
+  const { count } = await sql`SELECT WHERE ${drawAt}::timestamptz > statement_timestamp()`
   if (count === 0) throw validationError('drawAt', 'must be in the future')
 }
 

@@ -39,9 +39,9 @@ export const ownClubsQuery = (sql: Sql, userId: string, time: string): CachedQue
   fields: sql`SELECT FROM users WHERE id = ${userId}`,
 })
 
-async function readMembership (transaction: TransactionSql, userId: string, clubId: string) {
-  const [membership] = await transaction<[OwnMembership]>`
-    ${membershipsOf(transaction, userId, transaction`now()`)} AND clubs.id = ${clubId}
+async function readMembership (sql: TransactionSql, userId: string, clubId: string) {
+  const [membership] = await sql<[OwnMembership]>`
+    ${membershipsOf(sql, userId, sql`now()`)} AND clubs.id = ${clubId}
   `
   return membership
 }
