@@ -35,8 +35,8 @@ export const withAnswers = (sql: AnySql) => sql`
 `
 
 /**
- * SQL: when a person last said whether they come; null if they said to an earlier version that they do not. Needs
- * `registrations` and `answers`.
+ * SQL: when a person last said whether they come. Needs `registrations` and `answers`. Null for a person who declined
+ * before the migration `times-of-answers`. Only unreleased versions wrote such rows, because 1.0.0 stores no answers.
  */
 export const answeredAt = (sql: AnySql) => sql`
   CASE WHEN answers.registration_id IS NULL THEN registrations.registered_at

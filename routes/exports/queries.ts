@@ -7,7 +7,7 @@ interface Registration {
   name: string
   email: string
   state: SeatState
-  /** Null for an answer of version 1.0.0. */
+  /** Null if the time is not known, see `answeredAt`. */
   answeredAt: string | null
 }
 
