@@ -20,12 +20,12 @@ class AbortError extends Error {
  * A read of a key and the clients that share it. A flight is always in one of these states:
  *
  * - WAITING: the previous read is running, or the queue has not started this read yet. Clients can join. The read is
- *   one entry of the queue, and begins as soon as the network of any client may begin work. It fails if all of them are
- *   refused.
+ *   one entry of the queue. It begins as soon as the network of any client may begin work, and fails if the queue
+ *   refuses it for the networks of all clients.
  * - STARTING: the read begins in the next turn of the event loop. Clients can join.
  * - READING: the read is running. It may predate a commit that a new client must see, so new clients join the next
- *   flight. A client with the id of a snapshot can still join if it equals the id at the start, because every commit
- *   changes it.
+ *   flight. A client that knows the id of a snapshot can still join if this id equals the id at the start of the read,
+ *   because every commit changes the id.
  *
  * When the read ends, the next flight becomes current, or the key is deleted.
  */

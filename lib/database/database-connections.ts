@@ -29,10 +29,12 @@ interface State {
 
 /**
  * The connections of the service to PostgreSQL. If the network drops packets, the kernel closes a connection only after
- * 15 minutes. Therefore, this class closes a connection that does not answer for longer than a statement may take. Its
- * statements then fail. A connection that waits for an answer looks idle if its statement was written right after the
- * previous answer. Therefore, this class also closes connections that look idle: a minute later, or at the same time as
- * all others after an operation or a readiness check has timed out.
+ * 15 minutes. Therefore, this class closes a connection if PostgreSQL does not respond for longer than a statement may
+ * take. The statements of this connection then fail.
+ *
+ * A connection that waits for a response looks idle if its statement was written right after the previous response.
+ * Therefore, this class also closes connections that look idle, but a minute later. After an operation or a readiness
+ * check has timed out, it closes them as early as all others.
  */
 export class DatabaseConnections {
   /** Number of connections closed because PostgreSQL was silent. */

@@ -27,12 +27,14 @@ export const NEWS: BatchTimes = { delaySeconds: 900, pauseSeconds: 86_400 }
 /**
  * SQL statement that enqueues email batches, and returns the number of users of each as `count`. Use it as a CTE of the
  * statement that causes the batches. If that statement wrote the emails itself, a change of an event with 10,000
- * attendees would take 280 ms longer instead of 20 ms, and would send an email for each correction. The query `batches`
- * has the columns `key` (text), `data` (jsonb), `event_id` (uuid, deleting this event deletes the batch) and `user_ids`
- * (uuid[]). Only users with these emails turned on are kept; a batch without any is not written. If a batch with this
- * template and key is waiting, it keeps its data and time, and the new users are added. Of two times `since` in the
- * data, the earlier time is kept. Otherwise, the batch starts again with the new users. `cause` is the same as for
- * `enqueueEmails`.
+ * attendees would take 280 ms longer instead of 20 ms, and would send an email for each correction.
+ *
+ * The query `batches` has the columns `key` (text), `data` (jsonb), `event_id` (uuid, deleting this event deletes the
+ * batch) and `user_ids` (uuid[]). Only users with these emails turned on are kept; a batch without any is not written.
+ *
+ * If a batch with this template and key is waiting, the new users are added to it. The batch keeps its time and its
+ * data, unless the new data have an earlier time `since`. If the emails of this batch were written, it starts again
+ * with the new users. `cause` is the same as for `enqueueEmails`.
  */
 export const enqueueBatch = (
   sql: Sql, template: NotificationTemplate, batches: PendingQuery<Row[]>, cause: string | null | PendingQuery<Row[]>,
@@ -81,12 +83,13 @@ const dueBatches = (sql: AnySql) => sql`
 const nextUsers = (sql: AnySql) => sql`unnest(user_ids[next:next + ${PART - 1}])`
 
 /**
- * Writes the next emails of due batches: from the oldest batch of each cause, then from the second ones, until PART
- * emails are written. Skips batches that a different sender is writing. The key allows a user one reminder per event
- * date, one email per seat and one per draw. Emails about a seat and a draw are left out when they are composed if the
- * confirmation has told the seat: version 1.0.0 may send a waiting confirmation, and tells no seat. In other batches,
- * users whose email about the same event is still waiting are skipped, because that email will be composed later and
- * include this news.
+ * Writes the next emails of due batches: from the oldest batch of each cause, then from the second oldest batches,
+ * until PART emails are written. Skips batches that a different sender is writing.
+ *
+ * The key allows a user one reminder per event date, one email per seat and one email per draw. Emails about a seat or
+ * a draw are written even if a confirmation waits, because an instance of version 1.0.0 may send it without the seat.
+ * If the confirmation told the seat, the email is dropped when it is composed. In other batches, users whose email
+ * about the same event is still waiting are skipped, because this email will be composed later and include the news.
  */
 export function writeEmails (sql: Sql) {
   return retryConflict(() => sql.begin(async sql => {

@@ -123,9 +123,9 @@ export class Connections extends Map<Socket, Connection> {
 
   /**
    * Closes a connection that floods, and ends the turn. Node parses 64 KB of a connection at once: up to 590
-   * pipelined requests, or 11,000 chunks. Only then does it answer, and measure memory: 400 floods in a turn took 2.6
-   * seconds and 250 MB of heap. The other connections are read in the next turn, and those of networks that flooded
-   * after a pause.
+   * pipelined requests, or 11,000 chunks. The service responds and measures memory only afterwards: 400 floods in a
+   * turn took 2.6 seconds and 250 MB of heap. The service reads the other connections in the next turn, but connections
+   * of networks that flooded only after a pause.
    */
   closeFlood (socket: Socket) {
     const connection = this.get(socket)
@@ -174,8 +174,8 @@ export class Connections extends Map<Socket, Connection> {
     this.#bytes = 0
     this.#hasStopped = this.#hasFlood = false
     const sockets = [...this.#paused].filter(socket => !this.#mustPause(socket))
-    // The kernel lists connections that were read in this turn before all others. So the service does not read these in
-    // the next turn. Otherwise, it read the same 37 of 400 connections in each turn, and never the others.
+    // In the next turn, the kernel would list the connections of this turn before all others. So these skip the next
+    // turn. Otherwise, the service read the same 37 of 400 connections in each turn, and never the others.
     const others = sockets.filter(socket => this.get(socket)!.turn !== turn)
     this.#readAgain(others)
     if (others.length < sockets.length) this.#planEnd()

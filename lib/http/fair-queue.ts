@@ -77,9 +77,9 @@ export class FairQueue {
   }
 
   /**
-   * Runs work for several clients like `run`: one task, which begins as soon as any of their networks may begin it. If
-   * it is known how many milliseconds the work will take, networks with short work come first, until the long work has
-   * waited for as much work of each network.
+   * Runs work for several clients like `run`: one task, which begins as soon as any of their networks may begin it.
+   * `expected` is the number of milliseconds that the work will take, if this is known. Networks with short work come
+   * first. The length of long work counts less while it waits, until each network could do as much work.
    */
   runShared<T> (clients: readonly Client[], work: () => Promise<T>, places = 1, expected = 0) {
     return new Promise<T>((resolve, reject) => {

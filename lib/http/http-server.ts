@@ -22,9 +22,9 @@ const STALLED_SECONDS = 120
 const PIPELINED = 16
 
 /**
- * A request whose URL and headers are longer closes its connection if more requests than this are unanswered, with
- * itself. Alongside 400 connections, each with 16 requests for streams with tokens of 14 KB, requests of others failed
- * in two of eight runs.
+ * A request whose URL and headers are longer closes its connection if more requests than this wait for a response,
+ * including itself. Alongside 400 connections, each with 16 requests for streams with tokens of 14 KB, requests of
+ * others failed in two of eight runs.
  */
 const LARGE = { pipelined: 4, length: 4096 }
 

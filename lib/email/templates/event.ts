@@ -94,8 +94,9 @@ interface Removal {
 }
 
 /**
- * Returns the event as the user was last told. A date that the user never heard of may be the date of a different
- * event, which takes place. `undefined` if the event is over, also for the user.
+ * Returns the event with the facts that the user was last told. If the email named a date that the user does not know,
+ * it could seem to cancel a different event on that date. `undefined` if the event is over at its date and at the date
+ * that the user knows.
  */
 async function findLastAnnounced (email: ClaimedEmail<Removal>, context: Context): Promise<CalendarEvent | undefined> {
   const { event, known } = email.data

@@ -35,9 +35,9 @@ export const seatsOfUserQuery = (sql: Sql, userId: string): CachedQuery<Body<typ
  * Stores whether a registered user comes to an event, and returns the seat; `undefined` without a registration. Throws
  * a 409 if the event is over. Enqueues an email to the person who gets the seat.
  *
- * A person who does not come is told nothing. So a person who comes after all gets an email if their last email told
- * other facts, or if it said that they wait and they have a seat now. Without any email about the event, they get the
- * confirmation.
+ * People who do not come get no emails about the event, except about a new date. So if a person comes after all, an
+ * email tells the changes since their last email, or the seat if this email said that they wait. If no email has told
+ * them about the event, they get the confirmation.
  */
 export function setComing (
   sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
