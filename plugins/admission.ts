@@ -6,16 +6,10 @@ import { createPasswordQueue } from '../lib/auth/passwords.ts'
 import { PER_CONNECTION } from '../lib/database/client.ts'
 import { retryConflict } from '../lib/database/conflicts.ts'
 import { FairQueue } from '../lib/http/fair-queue.ts'
-import { HttpError } from '../lib/http/errors.ts'
+import { HttpError, overloaded } from '../lib/http/errors.ts'
 import { pathOf } from '../lib/http/logger.ts'
 import { tooManyUploads } from '../lib/pictures/refusals.ts'
 import { TimeoutError, withTimeout } from '../lib/config/timeout.ts'
-
-/** Error message of requests that are refused during an overload. */
-export const OVERLOADED = 'The service is overloaded, please try again in a few seconds'
-
-/** Returns the error of a request that the service refuses during an overload. */
-export const overloaded = () => new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } })
 
 declare module 'fastify' {
   interface FastifyInstance {

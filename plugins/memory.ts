@@ -1,9 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 
+import { overloaded } from '../lib/http/errors.ts'
 import { sumByNetwork } from '../lib/http/fair-queue.ts'
 import { createMeter, Memory, memoryLimit } from '../lib/http/memory.ts'
-import { overloaded } from './admission.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,11 +1,10 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import fp from 'fastify-plugin'
 
-import { failureOf } from '../lib/http/errors.ts'
+import { failureOf, OVERLOADED } from '../lib/http/errors.ts'
 import {
   either, Enum, Message, Named, PlainText, type RefusingHook, ResponseObject, RetryAfter,
 } from '../lib/values/schemas.ts'
-import { OVERLOADED } from './admission.ts'
 
 const Issue = ResponseObject({
   path: Type.String({ description: 'The path of the field.', examples: ['email'] }),

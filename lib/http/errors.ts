@@ -41,6 +41,12 @@ export class HttpError extends Error {
   }
 }
 
+/** Error message of requests that are refused during an overload. */
+export const OVERLOADED = 'The service is overloaded, please try again in a few seconds'
+
+/** Returns the error of a request that the service refuses during an overload. */
+export const overloaded = () => new HttpError(503, OVERLOADED, { headers: { 'retry-after': 2 } })
+
 /** The error of a request whose field at this path is invalid, if its schema alone cannot tell. */
 export const validationError = (path: string, message: string) =>
   new HttpError(400, 'Validation error', { fields: { errors: [{ path, message }] } })

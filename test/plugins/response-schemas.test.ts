@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import type { RouteOptions } from 'fastify'
 
+import { OVERLOADED } from '#lib/http/errors.js'
 import { ResponseObject, Message } from '#lib/values/schemas.js'
-import { OVERLOADED } from '#plugins/admission.js'
 import { make } from '../helper.ts'
 import t from '../suite.ts'
 
