@@ -10,10 +10,22 @@ import { linkToken } from './link-tokens.ts'
 import type { ClaimedEmail, Content, EmailTemplate } from './message.ts'
 
 /**
- * The email templates that each user can turn off, with the name of their switch in `GET /me/notifications`. Each
- * switch has a column in the table `notifications`. They are sent to verified addresses only. Without a switch, people
- * could only report unwanted emails as spam, and mail servers would then distrust all emails of the service.
+ * The switches of `GET /me/notifications` with their descriptions. Each has a column in the table `notifications`.
+ * Without a switch, people could only report unwanted emails as spam, and mail servers would then distrust all emails
+ * of the service.
  */
+export const SWITCHES = {
+  registration: 'Sent after you register for an event, when you get a seat, and when you are removed.',
+  eventChanged: 'Sent when an event you registered for changes its title, date, end, place or club.',
+  eventCancelled: 'Sent when an event you registered for is cancelled.',
+  eventReminder: 'Sent shortly before an event you registered for.',
+  eventMessage: 'Sent when the organizers write to everyone who comes to an event.',
+  blogDecision: 'Sent when your blog post is published or archived.',
+  club: 'Sent when people ask to join your club, and when a club decides about you.',
+  clubNews: 'Sent when a club of yours has new events, at most once a day for each club.',
+}
+
+/** The email templates that each user can turn off, with their switches. They are sent to verified addresses only. */
 export const SWITCH_OF = {
   registration: 'registration',
   seat: 'registration',
@@ -27,7 +39,7 @@ export const SWITCH_OF = {
   'club-request': 'club',
   'club-decision': 'club',
   'club-news': 'clubNews',
-} as const
+} as const satisfies Record<string, keyof typeof SWITCHES>
 export type NotificationTemplate = keyof typeof SWITCH_OF
 
 /** Tells whether users can turn off this email template. */
@@ -39,8 +51,7 @@ export const columnOf = (template: NotificationTemplate) => toColumn(SWITCH_OF[t
 
 /** SQL: the email preferences in the current row of `notifications` as JSON. Without a row, all are on. */
 export const preferences = (sql: AnySql) => {
-  const pairs = [...new Set(Object.values(SWITCH_OF))]
-    .map(name => sql`${name}::text, coalesce(${sql(toColumn(name))}, true)`)
+  const pairs = Object.keys(SWITCHES).map(name => sql`${name}::text, coalesce(${sql(toColumn(name))}, true)`)
   return sql`json_build_object(${pairs.reduce((all, one) => sql`${all}, ${one}`)})`
 }
 
