@@ -15,8 +15,8 @@ export interface Usage {
 }
 
 /**
- * Weight of a connection, and of a request without a complete response, in bytes. A stream of changes and its
- * connection have none: LIVE_CLIENTS limits them, and 100 of them would weigh more than an export of 300 MB.
+ * Weight of a connection, and of a request without a complete response, in bytes. A connection with nothing but a
+ * stream of changes has none: LIVE_CLIENTS limits them, and 100 would weigh more than an export of 300 MB.
  */
 const WEIGHT = { connection: 2 * 1024, request: 64 * 1024 }
 
@@ -113,10 +113,10 @@ export class Memory {
     // Of equal connections, the one with the latest request is closed first.
     const connections = open.reverse().map(([socket, { network, responses, bytesRead }]) => {
       const requests = [...responses].filter(response => !streams.has(response)).length
-      const bytes = socket.bytesRead - bytesRead + socket.writableLength
-      const isStream = requests < responses.size
-      return { socket, network, weight: (isStream ? 0 : WEIGHT.connection) + WEIGHT.request * requests + bytes }
-    }).sort((one, other) => other.weight - one.weight)
+      const isStream = requests === 0 && responses.size > 0
+      const received = isStream ? 0 : WEIGHT.connection + socket.bytesRead - bytesRead
+      return { socket, network, weight: received + WEIGHT.request * requests + socket.writableLength }
+    }).filter(({ weight }) => weight > 0).sort((one, other) => other.weight - one.weight)
     const networks = sumByNetwork(connections)
     const total = networks.reduce((total, [, sum]) => total + sum, 0)
     if (total < LEAST) return

@@ -100,10 +100,14 @@ t.test('Requests without a response have weight, and of equal connections the la
 t.test('Streams of changes and their connections have no weight', async t => {
   const { memory, connections, open } = start()
   const listeners = Array.from({ length: 100 }, (_, n) => open('a', `a${n}`, 1))
+  for (const listener of listeners) listener.bytesRead = 200
   for (const { responses } of connections.values()) for (const response of responses) connections.streams.add(response)
   const others = Array.from({ length: 50 }, (_, n) => open('b', `b${n}`, 1))
   memory.enforce({ heap: 200 * MB, resident: 0 })
   t.strictSame([closed(listeners), closed(others).split(' ').length], ['', 25])
+  open('a', 'a100').bytesRead = 9 * MB
+  memory.enforce({ heap: 200 * MB, resident: 0 })
+  t.equal(closed(listeners), '', 'nor does a network with a heavy connection lose them')
 })
 
 t.test('Bytes of requests that have ended do not count', async t => {
