@@ -247,6 +247,15 @@ t.test('After the server was killed, release does nothing, and the next start fi
   t.equal(await serverPid(home), undefined)
 })
 
+t.test('If the server was killed and cannot start again, release does nothing', async t => {
+  const home = await newData(t)
+  const server = await start(home)
+  await appendFile(join(home, 'postgres', 'postgresql.conf'), "no_such_setting = 'on'\n")
+  await end((await serverPid(home))!, 'SIGKILL')
+  await server.release()
+  t.equal(await serverPid(home), undefined)
+})
+
 t.test('A server that dies is restarted on the same port, any number of times, and stopped in the end', async t => {
   const home = await newData(t)
   const log = fakeLog()
