@@ -1,6 +1,7 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { AnySql } from '../database/client.ts'
+import { registrationCount } from '../database/columns.ts'
 import { runsUntil, withDetails } from './details.ts'
 
 // A seat is derived and never stored. The attendees of an event stand in line, ordered by the time when they last said
@@ -74,7 +75,7 @@ export const firstWaiting = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
   ) AS waiting
   WHERE event_details.event_id = ${eventId}
     -- Otherwise, the whole line would be read to find that everybody has a seat.
-    AND capacity < (SELECT sum(count) FROM event_registration_counts AS counts WHERE counts.event_id = ${eventId})
+    AND capacity < ${registrationCount(sql, eventId)}
     AND waiting.since < coalesce(${drawsFrom(sql)}, 'infinity')
 `
 

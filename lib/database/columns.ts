@@ -86,8 +86,8 @@ export const registeredFor = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
 // is numeric, the count of rows is bigint. The driver reads both as strings. In JSON both are numbers, so no cast is
 // needed.
 
-export const registrationCount = (sql: AnySql) => sql`
-  (SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = events.id)
+export const registrationCount = (sql: AnySql, eventId = sql`events.id`) => sql`
+  (SELECT coalesce(sum(count), 0) FROM event_registration_counts WHERE event_id = ${eventId})
 `
 
 export const likeCount = (sql: AnySql) => sql`
