@@ -74,8 +74,8 @@ export class Connections extends Map<Socket, Connection> {
   #end?: NodeJS.Immediate | undefined
   /**
    * When the first request of the turn began. Before it, the service reads connections again, which may take longer
-   * than TURN_MS. If that counted, a turn would have one request: beside 1,500 busy networks, others waited for 12
-   * seconds.
+   * than TURN_MS. If that counted, a turn would have one request: alongside 1,500 busy networks, others waited for
+   * 12 seconds.
    */
   #began?: number | undefined
   #bytes = 0

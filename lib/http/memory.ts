@@ -30,7 +30,7 @@ const SHARES = { heap: 0.6, held: 0.5, resident: 0.8 }
 const REST = 116 * 2 ** 20
 
 /** Memory of the largest conversion, in bytes. So 512 MB are enough, even with the 270 MB of a busy process. */
-const MOST = 250 * 2 ** 20
+const LARGEST = 250 * 2 ** 20
 
 /** Share of the memory by which the resident set grows until connections are closed again, if little is held. */
 const GROWTH = 0.02
@@ -50,7 +50,7 @@ export function memoryLimit (constrained = process.constrainedMemory()) {
 }
 
 /** Returns how many bytes the conversion of a picture may take, so that the resident set stays below its limit. */
-export const spareMemory = (limit = memoryLimit()) => Math.min(SHARES.resident * limit - REST, MOST)
+export const spareMemory = (limit = memoryLimit()) => Math.min(SHARES.resident * limit - REST, LARGEST)
 
 /**
  * Returns a function that measures what the process uses. It looks at collections only while the heap or the resident
@@ -114,8 +114,8 @@ export class Memory {
     const connections = open.reverse().map(([socket, { network, responses, bytesRead }]) => {
       const requests = [...responses].filter(response => !streams.has(response)).length
       const isStream = requests === 0 && responses.size > 0
-      const received = isStream ? 0 : WEIGHT.connection + socket.bytesRead - bytesRead
-      return { socket, network, weight: received + WEIGHT.request * requests + socket.writableLength }
+      const base = isStream ? 0 : WEIGHT.connection + socket.bytesRead - bytesRead
+      return { socket, network, weight: base + WEIGHT.request * requests + socket.writableLength }
     }).filter(({ weight }) => weight > 0).sort((one, other) => other.weight - one.weight)
     const networks = sumByNetwork(connections)
     const total = networks.reduce((total, [, sum]) => total + sum, 0)

@@ -70,7 +70,7 @@ export function conversionBytes (
   const resultPixels = pixels * Math.min(1, LARGE / longSide) ** 2
   // Noise in the alpha channel takes 27 bytes. An opaque one takes 7, but the header does not tell.
   const encoding = resultPixels * (hasAlpha ? 27 : 12)
-  // A JPEG is scaled while it is decoded. If it has several scans, it is read as a whole, with 2 bytes for each value.
+  // libvips scales a JPEG while it decodes it. The decoder keeps all values of a progressive JPEG, 2 bytes for each.
   // Usual files with 4:2:0 have 1.5 values per pixel, but others with this name have more.
   const values = chromaSubsampling === '4:2:0' ? 2.25 : channels
   if (format === 'jpeg') return encoding + (isProgressive ? 2 * values * pixels : 0)
