@@ -110,13 +110,14 @@ export class Memory {
   #close () {
     const open = [...this.#connections].filter(([socket]) => !socket.destroyed)
     const { streams } = this.#connections
-    // Of equal connections, the one with the latest request is closed first.
-    const connections = open.reverse().map(([socket, { network, responses, bytesRead }]) => {
+    const connections = open.map(([socket, { network, responses, bytesRead, latest }]) => {
       const requests = [...responses].filter(response => !streams.has(response)).length
       const isStream = requests === 0 && responses.size > 0
       const base = isStream ? 0 : WEIGHT.connection + socket.bytesRead - bytesRead
-      return { socket, network, weight: base + WEIGHT.request * requests + socket.writableLength }
-    }).filter(({ weight }) => weight > 0).sort((one, other) => other.weight - one.weight)
+      return { socket, network, latest, weight: base + WEIGHT.request * requests + socket.writableLength }
+    }).filter(({ weight }) => weight > 0)
+    // Of equal connections, the one with the latest request is closed first.
+    connections.sort((one, other) => other.weight - one.weight || other.latest - one.latest)
     const networks = sumByNetwork(connections)
     const total = networks.reduce((total, [, sum]) => total + sum, 0)
     if (total < LEAST) return

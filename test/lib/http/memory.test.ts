@@ -23,7 +23,14 @@ function start () {
     }
     const responses = new Set(Array.from({ length: requests }, () => ({}) as ServerResponse))
     connections.set(socket as unknown as Socket, {
-      network, isShared: false, responses, bytesRead: ended, counted: 0, turn: 0, hasFlooded: false,
+      network,
+      isShared: false,
+      responses,
+      latest: connections.size,
+      bytesRead: ended,
+      counted: 0,
+      turn: 0,
+      hasFlooded: false,
     })
     return socket
   }
