@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fp from 'fastify-plugin'
 
 import { createPasswordQueue } from '../lib/auth/passwords.ts'
-import { PER_CONNECTION } from '../lib/database/client.ts'
+import { PER_CONNECTION } from '../lib/database/pools.ts'
 import { retryConflict } from '../lib/database/conflicts.ts'
 import { FairQueue } from '../lib/http/fair-queue.ts'
 import { HttpError, overloaded } from '../lib/http/errors.ts'

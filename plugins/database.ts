@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 
-import { createPools, type Database, isReadOnly, openDatabase, type Sql } from '../lib/database/client.ts'
+import { createPools, type Database, isReadOnly, openDatabase, type Sql } from '../lib/database/pools.ts'
 import { ensureFirstAdmin } from '../lib/accounts/first-admin.ts'
 import { prepareSchema } from '../lib/database/migrations.ts'
 import { TimeoutError } from '../lib/config/timeout.ts'

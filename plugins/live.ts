@@ -7,7 +7,7 @@ import type { PostgresError } from 'postgres'
 
 import type { CachedQuery } from '../lib/cache/index.ts'
 import { maxBodyBytes } from '../lib/config/config.ts'
-import type { Sql } from '../lib/database/client.ts'
+import type { Sql } from '../lib/database/pools.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
 import { RefusedError } from '../lib/http/errors.ts'
 import { isDecodable } from '../lib/http/decodable-url.ts'

@@ -6,7 +6,7 @@ import postgres from 'postgres'
 
 import { hashingStats } from '../lib/auth/passwords.ts'
 import { VERSION } from '../lib/config/config.ts'
-import { type Sql } from '../lib/database/client.ts'
+import { type Sql } from '../lib/database/pools.ts'
 import { isRefusal } from '../lib/database/conflicts.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { standardOutput } from '../lib/http/log-output.ts'

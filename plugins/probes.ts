@@ -1,6 +1,6 @@
 import fp from 'fastify-plugin'
 
-import { isReadOnly, type Sql } from '../lib/database/client.ts'
+import { isReadOnly, type Sql } from '../lib/database/pools.ts'
 import { assertMigrated } from '../lib/database/migrations.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { Message } from '../lib/values/schemas.ts'

@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises'
 
 import postgres from 'postgres'
 
-import { driverOptions } from '#lib/database/client.js'
+import { driverOptions } from '#lib/database/pools.js'
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { compareResponses } from './responses.ts'
 import { currentRun, RUN_DIR, withDatabase } from './run.ts'

@@ -10,7 +10,7 @@ import t, { type Test } from 'tap'
 
 import { buildApp } from '#lib/app.js'
 import { signOut } from '#lib/accounts/accounts.js'
-import { openDatabase, type Sql } from '#lib/database/client.js'
+import { openDatabase, type Sql } from '#lib/database/pools.js'
 import { migrate } from '#lib/database/migrations.js'
 import { StartupError } from '#lib/config/startup-error.js'
 import { recordResponses } from './responses.ts'

@@ -4,7 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 
 import postgres from 'postgres'
 
-import { driverOptions } from '#lib/database/client.js'
+import { driverOptions } from '#lib/database/pools.js'
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { migrate } from '#lib/database/migrations.js'
 import { asSuperuser, type Run, RUN_DIR, RUN_FILE, withDatabase } from './run.ts'

@@ -2,7 +2,7 @@ import type { PendingQuery, Row } from 'postgres'
 
 import { hashPassword } from '../auth/passwords.ts'
 import { revokeTokens } from '../auth/revoked-tokens.ts'
-import type { AnySql, Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/pools.ts'
 import type { Role } from '../values/roles.ts'
 import { StartupError } from '../config/startup-error.ts'
 

@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify'
 
 import { hashPassword } from '../auth/passwords.ts'
 import type { Config } from '../config/config.ts'
-import type { Sql } from '../database/client.ts'
+import type { Sql } from '../database/pools.ts'
 import type { AuditEvent } from '../http/audit.ts'
 import { createAccount } from './accounts.ts'
 

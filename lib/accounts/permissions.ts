@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 
-import type { AnySql, Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/pools.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Role } from '../values/roles.ts'
 import { REGISTRATIONS_NOT_ALLOWED } from '../values/schemas.ts'

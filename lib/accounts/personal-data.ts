@@ -1,7 +1,7 @@
 import { type ReadBatch, type KeysetPosition, nextRows, type Reader, readInBatches } from '../database/keyset.ts'
 import { answeredAt, comes, inLineSince, withAnswers } from '../agenda/seats.ts'
 import { officeOf } from '../clubs/members.ts'
-import type { AnySql, Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/pools.ts'
 import { avatarOf } from '../database/columns.ts'
 import { preferences } from '../email/notifications.ts'
 

@@ -1,6 +1,6 @@
 import type { PendingQuery, Row } from 'postgres'
 
-import type { AnySql } from '../database/client.ts'
+import type { AnySql } from '../database/pools.ts'
 import { excerpt } from '../database/columns.ts'
 import { DURATION } from './icalendar.ts'
 

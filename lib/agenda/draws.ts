@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
-import type { AnySql, Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/pools.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import type { AuditEvent } from '../http/audit.ts'
 import { answeredAt, inLineSince, lockEvents, withAnswers } from './seats.ts'

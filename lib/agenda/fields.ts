@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import type { AnySql } from '../database/client.ts'
+import type { AnySql } from '../database/pools.ts'
 import { eventColumns, registrationCount } from '../database/columns.ts'
 import { ClubCard, Count, Enum, eventFields, NullableString, ResponseObject } from '../values/schemas.ts'
 import { endOf } from './details.ts'

@@ -1,4 +1,4 @@
-import type { AnySql, Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/pools.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { runsUntil, withDetails } from './details.ts'
 

@@ -1,6 +1,6 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
-import type { AnySql } from '../database/client.ts'
+import type { AnySql } from '../database/pools.ts'
 import { registrationCount } from '../database/columns.ts'
 import { runsUntil, withDetails } from './details.ts'
 

@@ -1,4 +1,4 @@
-import type { AnySql, Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/pools.ts'
 import { HttpError } from '../http/errors.ts'
 import { sha256 } from '../values/formats.ts'
 import { Message, Named, RetryAfter } from '../values/schemas.ts'

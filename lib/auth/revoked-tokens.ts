@@ -1,6 +1,6 @@
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
-import type { AnySql } from '../database/client.ts'
+import type { AnySql } from '../database/pools.ts'
 import { arrayOf } from '../database/columns.ts'
 
 /**

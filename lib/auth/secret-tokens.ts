@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 
-import type { AnySql } from '../database/client.ts'
+import type { AnySql } from '../database/pools.ts'
 import { sha256 } from '../values/formats.ts'
 
 /** Creates a token for a secret link: 256 random bits, base64url. */

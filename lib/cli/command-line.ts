@@ -1,7 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
 import { type Config, loadConfig } from '../config/config.ts'
-import { type Database, openDatabase, type Overrides, type Sql } from '../database/client.ts'
+import { type Database, openDatabase, type Overrides, type Sql } from '../database/pools.ts'
 import { assertMigrated } from '../database/migrations.ts'
 import { wasNotUtf8 } from '../values/formats.ts'
 import { StartupError } from '../config/startup-error.ts'

@@ -6,7 +6,7 @@ import { parse } from 'csv-parse/sync'
 import { type Role, ROLES } from '../values/roles.ts'
 import { PLACEHOLDER } from '../auth/passwords.ts'
 import { fromCell, toLine } from '../values/csv.ts'
-import type { AnySql, Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/pools.ts'
 import { isName, NOT_A_NAME, printableLine, wasNotUtf8 } from '../values/formats.ts'
 import { StartupError } from '../config/startup-error.ts'
 

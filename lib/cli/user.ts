@@ -5,7 +5,7 @@ import {
 } from '../accounts/accounts.ts'
 import { type Erasure, eraseUser } from '../accounts/erasure.ts'
 import { readPersonalData } from '../accounts/personal-data.ts'
-import type { Overrides } from '../database/client.ts'
+import type { Overrides } from '../database/pools.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { loadConfig } from '../config/config.ts'
 import { hashPassword } from '../auth/passwords.ts'

@@ -1,6 +1,6 @@
 import type { PendingQuery, Row } from 'postgres'
 
-import type { AnySql } from '../database/client.ts'
+import type { AnySql } from '../database/pools.ts'
 
 /** The most clubs of a person. */
 export const MOST_CLUBS = 50

@@ -1,6 +1,6 @@
 import type { TransactionSql } from 'postgres'
 
-import type { AnySql } from '../database/client.ts'
+import type { AnySql } from '../database/pools.ts'
 import { HttpError } from '../http/errors.ts'
 import type { Role } from '../values/roles.ts'
 import { CLUB_NOT_ALLOWED, type OFFICES } from '../values/schemas.ts'

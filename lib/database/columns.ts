@@ -1,6 +1,6 @@
 import type { PendingQuery, Row } from 'postgres'
 
-import type { AnySql, Sql } from './client.ts'
+import type { AnySql, Sql } from './pools.ts'
 
 // SQL columns and fragments that several resources share.
 

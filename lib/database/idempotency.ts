@@ -6,7 +6,7 @@ import type { TransactionSql } from 'postgres'
 
 import { HttpError } from '../http/errors.ts'
 import { Message, Named } from '../values/schemas.ts'
-import { type AnySql, expectOne, type Sql } from './client.ts'
+import { type AnySql, expectOne, type Sql } from './pools.ts'
 import { arrayOf } from './columns.ts'
 
 // A request with an Idempotency-Key (draft-ietf-httpapi-idempotency-key-header) creates once, however often it is sent.

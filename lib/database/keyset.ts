@@ -1,7 +1,7 @@
 import type { PendingQuery, Row } from 'postgres'
 
 import { NIL_UUID } from '../values/formats.ts'
-import type { AnySql, Sql } from './client.ts'
+import type { AnySql, Sql } from './pools.ts'
 
 /** Maximum number of rows per batch. Between batches, slow clients do not hold a connection or a snapshot. */
 const BATCH_ROWS = 250

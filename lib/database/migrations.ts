@@ -9,7 +9,7 @@ import type { Client, DatabaseError } from 'pg'
 
 import type { Config } from '../config/config.ts'
 import { StartupError } from '../config/startup-error.ts'
-import type { Database, Sql } from './client.ts'
+import type { Database, Sql } from './pools.ts'
 import { readDatabaseUrl } from '../config/database-url.ts'
 
 /** The folder of the SQL files, next to package.json. */

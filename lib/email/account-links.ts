@@ -2,7 +2,7 @@ import type { PendingQuery, Row } from 'postgres'
 
 import { hashSecretToken, type Purpose } from '../auth/secret-tokens.ts'
 import { linkToken } from './link-tokens.ts'
-import type { ClaimedEmail, Context } from './message.ts'
+import type { ClaimedEmail, Context } from './content.ts'
 
 /**
  * The page of the browser app that each link opens, the lifetime of the link as a PostgreSQL interval, and the emails

@@ -1,7 +1,7 @@
 import type { PendingQuery, Row } from 'postgres'
 
 import { comes, placeInLine } from '../agenda/seats.ts'
-import type { AnySql, Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/pools.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { templates } from './templates.ts'
 import { dueEmails, enqueueEmails, isCauseIdle, causeOfBatch } from './emails.ts'

@@ -1,7 +1,7 @@
 import type { PendingQuery, Row } from 'postgres'
 
 import { isOrganizer } from '../clubs/members.ts'
-import type { AnySql } from '../database/client.ts'
+import type { AnySql } from '../database/pools.ts'
 import { NEWS, REQUESTS } from './batches.ts'
 import { isNotified } from './notifications.ts'
 import type { Outbox } from './outbox.ts'

@@ -1,8 +1,8 @@
 import type { PendingQuery, Row } from 'postgres'
 
-import type { AnySql, Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/pools.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
-import type { ClaimedEmail, Recipient } from './message.ts'
+import type { ClaimedEmail, Recipient } from './content.ts'
 import { isNotification, isNotified } from './notifications.ts'
 
 /**

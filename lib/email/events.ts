@@ -3,8 +3,8 @@ import type { PendingQuery, Row } from 'postgres'
 import { calendarColumns, withDetails } from '../agenda/details.ts'
 import { type CalendarEvent, type CalendarMethod, writeInvitation } from '../agenda/icalendar.ts'
 import { isTentative, placeInLine, type Seat, type SeatState, withSeat } from '../agenda/seats.ts'
-import type { AnySql } from '../database/client.ts'
-import { type ClaimedEmail, type Content, type Context, linkTo, type Paragraph, sentence } from './message.ts'
+import type { AnySql } from '../database/pools.ts'
+import { type ClaimedEmail, type Content, type Context, linkTo, type Paragraph, sentence } from './content.ts'
 
 /** An event that an email is about. */
 export interface EmailedEvent extends CalendarEvent {

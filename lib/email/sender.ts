@@ -5,12 +5,12 @@ import type { SendMailOptions } from 'nodemailer'
 
 import { hashSecretToken } from '../auth/secret-tokens.ts'
 import type { Config } from '../config/config.ts'
-import type { Sql } from '../database/client.ts'
+import type { Sql } from '../database/pools.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { sha256 } from '../values/formats.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
 import { findWork, writeEmails, writeReminders } from './batches.ts'
-import { buildMessage, type ClaimedEmail, type Content } from './message.ts'
+import { buildEmail, type ClaimedEmail, type Content } from './content.ts'
 import { isNotification, unsubscribeToken } from './notifications.ts'
 import {
   claimEmails, type ClaimLimits, deleteOldEmails, findRecipient, type Outcome, recordOutcomes, type Version,
@@ -65,7 +65,7 @@ export interface Transport {
   /** Checks whether the server is available. Rejects with the cause. */
   verify (): Promise<void>
   /** Sends an email. Never rejects. */
-  send (message: SendMailOptions): Promise<Delivery>
+  send (mail: SendMailOptions): Promise<Delivery>
   /** Closes all connections, even during a delivery. */
   close (): void
 }
@@ -268,7 +268,7 @@ export class Sender {
 
   async #attempt (email: ClaimedEmail): Promise<AttemptOutcome> {
     const { id, template, userId, data } = email
-    let message, version
+    let mail, version
     const toStore: Pick<AttemptOutcome, 'announced' | 'tokenHash'> = {}
     try {
       const recipient = await findRecipient(this.#sql, id)
@@ -282,12 +282,12 @@ export class Sender {
       }
       version = nextVersion(content, data.version)
       // The hash, because the outcome of the last attempt is unknown if its sender was killed.
-      message = buildMessage(`${id}.${version.number}.${version.hash.slice(0, 8)}`, recipient, content, this.#config)
+      mail = buildEmail(`${id}.${version.number}.${version.hash.slice(0, 8)}`, recipient, content, this.#config)
     } catch (error) {
       this.#log.error({ err: error, email: id, template }, 'Cannot compose an email')
       return { status: 'pending', error: 'The email could not be composed' }
     }
-    const { mayHaveArrived = false, ...outcome } = await this.#transport.send(message)
+    const { mayHaveArrived = false, ...outcome } = await this.#transport.send(mail)
     if (outcome.status !== 'sent' && !mayHaveArrived) delete toStore.announced
     return { ...outcome, ...toStore, ...mayHaveArrived && { version } }
   }

@@ -3,7 +3,7 @@ import { createTransport, type SendMailOptions } from 'nodemailer'
 import type { Config } from '../config/config.ts'
 import { isLoopback } from '../values/formats.ts'
 import { LEASE_SECONDS } from './emails.ts'
-import { senderOf } from './message.ts'
+import { senderOf } from './content.ts'
 import type { Delivery, Transport } from './sender.ts'
 
 const TIMES_MS = {
@@ -61,17 +61,17 @@ export class SmtpTransport implements Transport {
     }
   }
 
-  async send (message: SendMailOptions): Promise<Delivery> {
+  async send (mail: SendMailOptions): Promise<Delivery> {
     try {
-      await this.#transporter.sendMail({ ...message, signal: AbortSignal.timeout(this.#sendMs) })
+      await this.#transporter.sendMail({ ...mail, signal: AbortSignal.timeout(this.#sendMs) })
       return { status: 'sent' }
     } catch (error) {
-      const { responseCode = 0, command = '', code = '', message: text } = error as SmtpError
+      const { responseCode = 0, command = '', code = '', message } = error as SmtpError
       const isAboutMessage = /^(MAIL FROM|RCPT TO|DATA|API)$/.test(command)
       return {
         status: isRefused(error as SmtpError) ? 'failed' : 'pending',
         error: describeSmtpError(error as SmtpError),
-        mayHaveArrived: responseCode === 0 && !NOT_REACHED.test(`${code} ${text}`),
+        mayHaveArrived: responseCode === 0 && !NOT_REACHED.test(`${code} ${message}`),
         isDown: !isAboutMessage || responseCode === 421,
       }
     }

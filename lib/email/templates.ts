@@ -7,7 +7,7 @@ import { clubDecision, clubNews, clubRequest } from './templates/club.ts'
 import {
   draw, eventCancelled, eventChanged, eventMessage, eventReminder, registration, seat, seatRemoved,
 } from './templates/event.ts'
-import type { EmailTemplate } from './message.ts'
+import type { EmailTemplate } from './content.ts'
 
 /** All email templates, by their name in the outbox. */
 export const templates = {

@@ -1,4 +1,4 @@
-import type { Sql } from '../database/client.ts'
+import type { Sql } from '../database/pools.ts'
 import { NIL_UUID } from '../values/formats.ts'
 
 /** The columns that contain URLs of pictures as people sent them. Avatars are ids. */

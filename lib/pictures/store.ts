@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { type AnySql, expectOne, PER_CONNECTION, type Sql } from '../database/client.ts'
+import { type AnySql, expectOne, PER_CONNECTION, type Sql } from '../database/pools.ts'
 import { type Attempt, createOnce, readCreated } from '../database/idempotency.ts'
 import type { Client, FairQueue } from '../http/fair-queue.ts'
 import { HttpError } from '../http/errors.ts'

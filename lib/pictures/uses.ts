@@ -1,6 +1,6 @@
 import type { TransactionSql } from 'postgres'
 
-import type { AnySql, Sql } from '../database/client.ts'
+import type { AnySql, Sql } from '../database/pools.ts'
 import { untrimmedName } from '../database/columns.ts'
 
 /** Limits of a list of uses, because many posts with titles of 1 MB can show a picture. */

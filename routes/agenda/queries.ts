@@ -7,7 +7,7 @@ import { commitmentOf, hasEntrants, removeDraw, setDraw } from '../../lib/agenda
 import { agendaColumns, withCounts } from '../../lib/agenda/fields.ts'
 import { comes, inLineSince, lockLines, seatsOf, withAnswers } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import type { AnySql, Sql } from '../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../lib/database/pools.ts'
 import { arrayOf, fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce } from '../../lib/database/idempotency.ts'
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'

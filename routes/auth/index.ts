@@ -14,7 +14,7 @@ import {
   consume, consumeAccountEmail, failedSignInsForAccount, failedSignInsOfNetwork, forgetUses, limitFailures,
   type RateLimit, rememberNetwork,
 } from '../../lib/auth/rate-limits.ts'
-import { PER_CONNECTION } from '../../lib/database/client.ts'
+import { PER_CONNECTION } from '../../lib/database/pools.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import { HttpError, RefusedError } from '../../lib/http/errors.ts'
 import { picturesUrlOf } from '../../lib/pictures/urls.ts'

@@ -1,5 +1,5 @@
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import type { Sql } from '../../lib/database/client.ts'
+import type { Sql } from '../../lib/database/pools.ts'
 import { retryConflict } from '../../lib/database/conflicts.ts'
 import { profileColumns } from '../../lib/database/columns.ts'
 import { revokeCalendar, revokeTokens, epochOf } from '../../lib/auth/revoked-tokens.ts'

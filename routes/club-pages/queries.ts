@@ -9,7 +9,7 @@ import {
   endOffice, findManager, findMembership, lockOffices, type Membership, type Office, withdrawOffer,
   withoutOffer,
 } from '../../lib/clubs/offices.ts'
-import type { AnySql, Sql } from '../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../lib/database/pools.ts'
 import { avatarOf, fullName, toColumns } from '../../lib/database/columns.ts'
 import { EXCLUSION_VIOLATION } from '../../lib/database/conflicts.ts'
 import { enqueueClubDecision, enqueueLeftRequests } from '../../lib/email/clubs.ts'

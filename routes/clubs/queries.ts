@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import type { AnySql, Sql } from '../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../lib/database/pools.ts'
 import { eventSummary } from '../../lib/database/columns.ts'
 import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
 import { HttpError } from '../../lib/http/errors.ts'

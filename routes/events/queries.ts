@@ -4,7 +4,7 @@ import { isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import { cancelledEvent, knownBefore, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
 import { comes, lockEvents, lockLines } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import type { Sql } from '../../lib/database/client.ts'
+import type { Sql } from '../../lib/database/pools.ts'
 import {
   eventColumns, eventSummary, fullName, pageOf, paginationOf, registeredFor, registrationColumns, registrationCount,
   registrationDetails, rowCount,

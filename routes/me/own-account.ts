@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 
 import { verifyPassword } from '../../lib/auth/passwords.ts'
 import { failedSignInsForAccount, limitFailures } from '../../lib/auth/rate-limits.ts'
-import type { AnySql } from '../../lib/database/client.ts'
+import type { AnySql } from '../../lib/database/pools.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import type { Role } from '../../lib/values/roles.ts'

@@ -1,5 +1,5 @@
 import type { BodyFormat, CachedQuery } from '../../lib/cache/index.ts'
-import type { Sql } from '../../lib/database/client.ts'
+import type { Sql } from '../../lib/database/pools.ts'
 import { WEBP } from '../../lib/pictures/uses.ts'
 
 const format: BodyFormat<{ bytes: string }> = {

@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
-import { type AnySql, expectOne, type Sql } from '../../lib/database/client.ts'
+import { type AnySql, expectOne, type Sql } from '../../lib/database/pools.ts'
 import { pageOf, rowCount } from '../../lib/database/columns.ts'
 import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
 import type { create, list, update } from './schemas.ts'

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 
 import postgres from 'postgres'
 
-import { PLANNING } from '#lib/database/client.js'
+import { PLANNING } from '#lib/database/pools.js'
 import { PostgresServer } from '../postgres-server.ts'
 import { freePort } from '../process.ts'
 import { type Fault, lazy, type Setting } from './database.ts'

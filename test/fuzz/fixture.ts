@@ -3,7 +3,7 @@ import postgres from 'postgres'
 import { type Role, ROLES } from '#lib/values/roles.js'
 import { hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { hashPassword } from '#lib/auth/passwords.js'
-import { driverOptions } from '#lib/database/client.js'
+import { driverOptions } from '#lib/database/pools.js'
 import { PNG } from '../fixtures.ts'
 import type { Scope } from '../scope.ts'
 

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import postgres from 'postgres'
 
 import { buildApp } from '#lib/app.js'
-import { driverOptions } from '#lib/database/client.js'
+import { driverOptions } from '#lib/database/pools.js'
 import { startEmbeddedPostgres } from '#lib/database/embedded-postgres.js'
 import { migrate } from '#lib/database/migrations.js'
 import { createLogger } from '#lib/http/logger.js'

@@ -9,7 +9,7 @@ import argon2 from 'argon2'
 import type { FastifyReply } from 'fastify'
 import postgres from 'postgres'
 
-import type { Sql } from '#lib/database/client.js'
+import type { Sql } from '#lib/database/pools.js'
 import { createLogger } from '#lib/http/logger.js'
 import { clientIn, fillQueue } from '../clients.ts'
 import { makeProxy } from '../postgres-server.ts'

@@ -9,7 +9,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { FastifyInstance } from 'fastify'
 import postgres from 'postgres'
 
-import type { Sql } from '#lib/database/client.js'
+import type { Sql } from '#lib/database/pools.js'
 import { type Logger } from '#lib/http/logger.js'
 import { migrate } from '#lib/database/migrations.js'
 import { PostgresServer } from '../postgres-server.ts'

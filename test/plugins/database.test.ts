@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
 import { setPassword } from '#lib/accounts/accounts.js'
-import { driverOptions } from '#lib/database/client.js'
+import { driverOptions } from '#lib/database/pools.js'
 import { createLogger } from '#lib/http/logger.js'
 import { StartupError } from '#lib/config/startup-error.js'
 import { PNG } from '../fixtures.ts'

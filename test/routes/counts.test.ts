@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 
 import postgres from 'postgres'
 
-import type { Sql } from '#lib/database/client.js'
+import type { Sql } from '#lib/database/pools.js'
 import { migrate, migrationStatus } from '#lib/database/migrations.js'
 import { createDatabase } from '../helper.ts'
 import t from '../suite.ts'

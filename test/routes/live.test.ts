@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import postgres from 'postgres'
 
-import { driverOptions } from '#lib/database/client.js'
+import { driverOptions } from '#lib/database/pools.js'
 import { LISTS } from '#routes/live/schemas.js'
 import { assertComplete } from '../assertions.ts'
 import { clientIn } from '../clients.ts'

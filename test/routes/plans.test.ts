@@ -2,7 +2,7 @@ import postgres, { type Row } from 'postgres'
 import type { Test } from 'tap'
 
 import * as accounts from '#lib/accounts/accounts.js'
-import { PLANNING, type Sql } from '#lib/database/client.js'
+import { PLANNING, type Sql } from '#lib/database/pools.js'
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import { createAccountLink } from '#lib/email/account-links.js'

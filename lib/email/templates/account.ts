@@ -1,6 +1,6 @@
 import { PLACEHOLDER } from '../../auth/passwords.ts'
 import { createAccountLink } from '../account-links.ts'
-import { formatTime, type EmailTemplate } from '../message.ts'
+import { formatTime, type EmailTemplate } from '../content.ts'
 
 /** Asks the owner of the address to verify it. */
 export const emailVerification: EmailTemplate = async (email, context) => {

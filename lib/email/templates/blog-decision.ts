@@ -1,4 +1,4 @@
-import { sentence } from '../message.ts'
+import { sentence } from '../content.ts'
 import { notification } from '../notifications.ts'
 
 interface Decision { blog: string, status: 'PUBLISHED' | 'ARCHIVED' }

@@ -5,7 +5,7 @@ import { isOrganizer, offerColumns, officeOf } from '../../clubs/members.ts'
 import type { Office } from '../../clubs/offices.ts'
 import { untrimmedName } from '../../database/columns.ts'
 import { paragraphsOf } from '../../values/formats.ts'
-import { formatTime, formatTimes, linkTo, sentence } from '../message.ts'
+import { formatTime, formatTimes, linkTo, sentence } from '../content.ts'
 import { isNotified, notification } from '../notifications.ts'
 
 /**

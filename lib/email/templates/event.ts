@@ -7,7 +7,7 @@ import {
 } from '../events.ts'
 import {
   type ClaimedEmail, type Content, type Context, formatTime, formatTimes, linkTo, type Paragraph, sentence,
-} from '../message.ts'
+} from '../content.ts'
 import { notification, wantsEmails } from '../notifications.ts'
 
 /** Confirms the registration for an event, even after it has begun, because people register at the door. */

@@ -1,6 +1,6 @@
 import { PLACEHOLDER } from '../../../lib/auth/passwords.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
-import type { Sql } from '../../../lib/database/client.ts'
+import type { Sql } from '../../../lib/database/pools.ts'
 import type { read } from './schemas.ts'
 
 /** The state of an account. Without a row for an unknown user. */

@@ -6,7 +6,7 @@ import { joiningOf, MOST_CLUBS, offerColumns, officeOf } from '../../../lib/club
 import {
   endOffice, findMembership, giveOffice, lockOffices, withdrawOffer,
 } from '../../../lib/clubs/offices.ts'
-import type { AnySql, Sql } from '../../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../../lib/database/pools.ts'
 import { enqueueClubDecision, enqueueLeftRequests, enqueueRequests } from '../../../lib/email/clubs.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'

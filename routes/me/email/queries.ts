@@ -1,4 +1,4 @@
-import type { Sql } from '../../../lib/database/client.ts'
+import type { Sql } from '../../../lib/database/pools.ts'
 import { emailTo } from '../../../lib/email/emails.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 

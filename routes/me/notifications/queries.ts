@@ -1,5 +1,5 @@
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
-import type { Sql } from '../../../lib/database/client.ts'
+import type { Sql } from '../../../lib/database/pools.ts'
 import { toColumns } from '../../../lib/database/columns.ts'
 import { isNotified, preferences } from '../../../lib/email/notifications.ts'
 import { type list, type Notifications, SWITCH_NAMES } from './schemas.ts'

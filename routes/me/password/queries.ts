@@ -1,5 +1,5 @@
 import { revokeTokens } from '../../../lib/auth/revoked-tokens.ts'
-import type { Sql } from '../../../lib/database/client.ts'
+import type { Sql } from '../../../lib/database/pools.ts'
 import { emailTo } from '../../../lib/email/emails.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import type { Role } from '../../../lib/values/roles.ts'

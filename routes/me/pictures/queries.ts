@@ -1,6 +1,6 @@
 import type { User } from '../../../lib/accounts/permissions.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
-import type { Sql } from '../../../lib/database/client.ts'
+import type { Sql } from '../../../lib/database/pools.ts'
 import { removeFromOwner, usesOfPicture } from '../../../lib/pictures/uses.ts'
 import type { list, PictureUse } from './schemas.ts'
 

@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
-import type { Sql } from '../../../lib/database/client.ts'
+import type { Sql } from '../../../lib/database/pools.ts'
 import { profileColumns } from '../../../lib/database/columns.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import type { CurrentUser } from '../../../lib/values/schemas.ts'

@@ -4,7 +4,7 @@ import { knownEvent, runsUntil, withDetails } from '../../../lib/agenda/details.
 import { agendaColumns, withCounts } from '../../../lib/agenda/fields.ts'
 import { comes, isTentative, lockLines, placeInLine, withSeat } from '../../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
-import type { AnySql, Sql } from '../../../lib/database/client.ts'
+import type { AnySql, Sql } from '../../../lib/database/pools.ts'
 import { lastAnnounced } from '../../../lib/email/events.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { tellSeats } from '../../../lib/email/seats.ts'

@@ -1,5 +1,5 @@
 import { revokeTokens } from '../../../lib/auth/revoked-tokens.ts'
-import type { Sql } from '../../../lib/database/client.ts'
+import type { Sql } from '../../../lib/database/pools.ts'
 
 /** Revokes all tokens of a user. Returns whether the user exists. */
 export async function revokeTokensOf (sql: Sql, userId: string) {

@@ -7,7 +7,7 @@ import { promisify } from 'node:util'
 import postgres, { type Sql } from 'postgres'
 
 import seed from '#lib/cli/seed.js'
-import { driverOptions } from '#lib/database/client.js'
+import { driverOptions } from '#lib/database/pools.js'
 import { migrate } from '#lib/database/migrations.js'
 import { commandsOf, SHELL } from '../../documents.ts'
 import { emptyDatabase } from '../../helper.ts'

@@ -8,7 +8,7 @@ import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
 import { DatabaseConnections, IDLE_TIMEOUT_SECONDS } from '#lib/database/database-connections.js'
-import { openDatabase } from '#lib/database/client.js'
+import { openDatabase } from '#lib/database/pools.js'
 import { createDatabase, testConfig } from '../../helper.ts'
 import { makeProxy } from '../../postgres-server.ts'
 import t, { type Test } from '../../suite.ts'

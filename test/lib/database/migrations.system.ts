@@ -5,7 +5,7 @@ import postgres from 'postgres'
 import t from 'tap'
 
 import type { Role } from '#lib/values/roles.js'
-import { createPools } from '#lib/database/client.js'
+import { createPools } from '#lib/database/pools.js'
 import { migrate } from '#lib/database/migrations.js'
 import { toggleLike } from '#routes/mentors/queries.js'
 import { emptyDatabase, testConfig } from '../../helper.ts'

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import postgres from 'postgres'
 import t from 'tap'
 
-import { openDatabase } from '#lib/database/client.js'
+import { openDatabase } from '#lib/database/pools.js'
 import { migrate } from '#lib/database/migrations.js'
 import { newestBin } from '../../faults/programs.ts'
 import { testConfig } from '../../helper.ts'

@@ -9,7 +9,7 @@ import postgres from 'postgres'
 
 import { eraseUser } from '#lib/accounts/erasure.js'
 import { BULK, templates } from '#lib/email/templates.js'
-import { buildMessage } from '#lib/email/message.js'
+import { buildEmail } from '#lib/email/content.js'
 import { claimEmails, enqueueEmails, listEmails, recordOutcomes, retryEmails } from '#lib/email/emails.js'
 import { backoffSeconds, Sender, type Transport } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
@@ -550,7 +550,7 @@ t.test('An address of the provider is one recipient, whatever its form', async t
     ['ada@example.org, eve@example.org', '"ada@example.org, eve"@example.org'],
   ] as const) {
     const recipient = { email, isVerified: true, firstName: 'Ada', lastName: 'Lovelace' }
-    const message = buildMessage('one', recipient, { subject: 'One', paragraphs: [] }, app.config)
+    const message = buildEmail('one', recipient, { subject: 'One', paragraphs: [] }, app.config)
     const { envelope } = await nodemailer.createTransport({ streamTransport: true }).sendMail(message)
     t.strictSame(envelope, { from: 'community@example.org', to: [to] })
   }

@@ -7,7 +7,7 @@ import type { SendMailOptions } from 'nodemailer'
 
 import { drawDue } from '#lib/agenda/draws.js'
 import { findWork } from '#lib/email/batches.js'
-import { formatTime } from '#lib/email/message.js'
+import { formatTime } from '#lib/email/content.js'
 import { tellDraw } from '#lib/email/seats.js'
 import { type Delivery, Sender } from '#lib/email/sender.js'
 import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 
 import t from 'tap'
 
-import { openDatabase } from '#lib/database/client.js'
+import { openDatabase } from '#lib/database/pools.js'
 import { StartupError } from '#lib/config/startup-error.js'
 import { createDatabase, testConfig } from '../../helper.ts'
 import { redirectImport, run } from '../../process.ts'

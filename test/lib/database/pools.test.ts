@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import postgres from 'postgres'
 
-import { openDatabase } from '#lib/database/client.js'
+import { openDatabase } from '#lib/database/pools.js'
 import { retryConflict } from '#lib/database/conflicts.js'
 import { StartupError } from '#lib/config/startup-error.js'
 import { makeProxy } from '../../postgres-server.ts'

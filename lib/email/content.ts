@@ -2,7 +2,7 @@ import type { SendMailOptions } from 'nodemailer'
 
 import type { CalendarMethod } from '../agenda/icalendar.ts'
 import type { Config } from '../config/config.ts'
-import type { Sql } from '../database/client.ts'
+import type { Sql } from '../database/pools.ts'
 import { escapeHtml, parseMailbox, printableLine } from '../values/formats.ts'
 
 /** An email that a sender has claimed. `data` is the value that the enqueuing statement wrote. */
@@ -88,7 +88,7 @@ export function senderOf ({ MAIL_FROM = DEVELOPMENT_FROM, COMMUNITY_NAME }: Conf
 }
 
 /** Writes an email with a text and an HTML part. The Message-ID contains `id`. */
-export function buildMessage (id: string, recipient: Recipient, content: Content, config: Config): SendMailOptions {
+export function buildEmail (id: string, recipient: Recipient, content: Content, config: Config): SendMailOptions {
   const { subject, replyTo, calendar, listHeaders } = content
   const { domain, ...from } = senderOf(config)
   const { to = recipient.email } = content
