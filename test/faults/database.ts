@@ -29,6 +29,8 @@ export interface Setting {
   short: boolean
   /** The first recipe of the random hostile clients. */
   seed: number
+  /** Memory of a service in the faults of networks, streams and emails, in MB. */
+  memory: number
 }
 
 /** A service, and the rows in its database. */

@@ -7,6 +7,7 @@ import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, type Person } from './fixture.ts'
 import { openClient, type Outcome, type Request } from './http.ts'
 import { rowOf } from './report.ts'
+import { createGroup } from './memory.ts'
 import { startService } from './service.ts'
 
 const ATTACKER = '127.0.0.7'
@@ -24,7 +25,7 @@ const LATER = { times: 3, least: 5000 }
 
 type Send = (request: Request) => Promise<Outcome>
 
-export function emailFloods ({ scope, directory, short }: Setting): Fault[] {
+export function emailFloods ({ scope, directory, short, memory }: Setting): Fault[] {
   const seconds = short ? 3 : 15
   const server = lazy(async () => {
     const { databaseUrl } = await startPrimary(scope, directory)
@@ -44,7 +45,7 @@ export function emailFloods ({ scope, directory, short }: Setting): Fault[] {
       try {
         const mails = await startMailServer(own)
         const environment = { DATABASE_URL, SMTP_URL: mails.url, MAIL_FROM: 'community@example.org' }
-        const { url } = await startService(own, directory, environment)
+        const { url } = await startService(own, directory, environment, await createGroup(own, memory))
         const honest = openClient(url, 1, TIMEOUT, HONEST)
         const attacker = openClient(url, 1, TIMEOUT, ATTACKER)
         own.teardown(() => [honest, attacker].forEach(({ end }) => end()))

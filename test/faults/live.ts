@@ -8,6 +8,7 @@ import { createFixture } from './fixture.ts'
 import { openClient, type Outcome } from './http.ts'
 import { Load } from './load.ts'
 import { judge, rowOf } from './report.ts'
+import { createGroup } from './memory.ts'
 import { startService } from './service.ts'
 import { openStreams } from './streams.ts'
 
@@ -25,7 +26,7 @@ const [ATTACKER, OTHER, HONEST] = ['127.0.0.7', '127.0.0.8', '127.0.0.9']
 /** How soon a stop ends streams, in milliseconds. */
 const ENDED = 1000
 
-export function liveFaults ({ scope, directory, short }: Setting): Fault[] {
+export function liveFaults ({ scope, directory, short, memory }: Setting): Fault[] {
   const count = short ? 50 : 500
   return [{
     name: 'streams of changes: PostgreSQL killed, then a stop',
@@ -84,7 +85,7 @@ export function liveFaults ({ scope, directory, short }: Setting): Fault[] {
       const own = scope.inner()
       try {
         const variables = { DATABASE_URL: databaseUrl, LIVE_CLIENTS: String(STREAMS) }
-        const { url } = await startService(own, directory, variables)
+        const { url } = await startService(own, directory, variables, await createGroup(own, memory))
         const taken = await Promise.all([ATTACKER, OTHER].map(network => openStreams(url, STREAMS / 2, network)))
         const row = rowOf(this.name, [], [])
         const third = await openStreams(url, 1, HONEST)
@@ -109,7 +110,8 @@ export function liveFaults ({ scope, directory, short }: Setting): Fault[] {
       `)
       const own = scope.inner()
       try {
-        const { url } = await startService(own, directory, { DATABASE_URL: databaseUrl })
+        const group = await createGroup(own, memory)
+        const { url } = await startService(own, directory, { DATABASE_URL: databaseUrl }, group)
         const client = openClient(url, 1, 20_000, HONEST)
         own.teardown(client.end)
         const visit = async (seconds: number) => {

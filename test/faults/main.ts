@@ -44,13 +44,13 @@ await runMain(async () => {
 // Exits even if the load of a failed run is still active.
 process.exit()
 
-async function runFaults ({ short, only, seed, allowMissing }: Options) {
+async function runFaults ({ short, only, seed, memory, allowMissing }: Options) {
   const start = performance.now()
   const directory = await mkdtemp(join(tmpdir(), 'community-faults-'))
   scope.teardown(() => rm(directory, { recursive: true, force: true }))
   // PgBouncer and HAProxy do not run as root, and must be able to enter it.
   await chmod(directory, 0o755)
-  const setting: Setting = { scope, directory, short, seed }
+  const setting: Setting = { scope, directory, short, seed, memory }
   const faults = [
     databaseFaults, processFaults, overloadFaults, networkFaults, memoryFaults, instanceFaults, patroniFaults,
     emailFaults, emailFloods,

@@ -31,8 +31,6 @@ type Statuses = Record<number | string, number>
 interface Attack {
   name: string
   variables?: NodeJS.Dict<string>
-  /** Memory of the service, in MB; unlimited if it is missing. */
-  memory?: number
   attackers: Client[]
   honest: Client[]
   /** Returns the problem of the responses to the attackers; `undefined` if they are as declared. */
@@ -48,9 +46,6 @@ const PAUSE = { success: 1, error: 50 }
 /** Timeout of a request, in milliseconds. */
 const TIMEOUT = 20_000
 
-/** The memory of a small service, in MB. */
-const MEMORY = 256
-
 /** Number of people in line for the popular event, and of events whose line the erased accounts are in. */
 const LINE = 20_000
 const LINES = 2000
@@ -61,7 +56,7 @@ const DRAFT_MB = 50
 /** Seconds for which a list is read. */
 const SLOW_LIST = 0.3
 
-export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
+export function networkFaults ({ scope, directory, short, memory }: Setting): Fault[] {
   const seconds = short ? 3 : 15
   /** Wrong passwords of a network until it gets a 429. */
   const attempts = short ? 8 : 200
@@ -85,10 +80,10 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
   })
 
   async function run (own: Scope, DATABASE_URL: string, attack: Attack) {
-    const { name, variables, memory, attackers, honest, check } = attack
+    const { name, variables, attackers, honest, check } = attack
     const row: Row = rowOf(name, [], [])
-    const group = memory ? await createGroup(own, memory) : undefined
-    if (memory && !group) return { ...row, missing: NO_GROUP }
+    const group = await createGroup(own, memory)
+    if (!group) return { ...row, missing: NO_GROUP }
     const { url, child } = await startService(own, directory, { DATABASE_URL, ...variables }, group)
     const clients = honest.map(client => ({ ...client, ...openClient(url, 1, TIMEOUT, client.network) }))
     own.teardown(() => clients.forEach(({ end }) => end()))
@@ -179,13 +174,11 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
       check: only(200, 500, 503),
     })),
     fault('networks: one that opens connections without end', () => ({
-      memory: MEMORY,
       attackers: repeated(100, () => ({ network: ATTACKER, requests: [get('/livez')], leaves: true })),
       honest: [{ network: HONEST, requests: [get('/livez'), get('/readyz'), get('/clubs')], leaves: true }],
       check: only(200, 'ECONNRESET', 'TIMEOUT'),
     })),
     fault('networks: 60 clients that want a seat of others, of 20,000 in line', ({ students }, { popular, lines }) => ({
-      memory: MEMORY,
       attackers: repeated(60, () => ({
         network: ATTACKER, requests: [seat(students[1]!, popular, true)], insists: true,
       })),
@@ -193,7 +186,6 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
       check: only(404, 500, 503),
     })),
     fault('networks: erasures of accounts in 2,000 lines', ({ students }, { lines, members }) => ({
-      memory: MEMORY,
       attackers: repeated(2, n => ({
         network: ATTACKER, requests: members.slice(6 * n, 6 * n + 6).map(erase), insists: true,
       })),
@@ -204,13 +196,11 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
       check: only(200, 401),
     })),
     fault('networks: 200 clients that read the description, and probes', () => ({
-      memory: MEMORY,
       attackers: repeated(200, () => ({ network: ATTACKER, requests: [get('/openapi.json'), get('/docs/json')] })),
       honest: [{ network: HONEST, requests: [get('/livez'), get('/readyz')], leaves: true }],
       check: only(200),
     })),
     fault('networks: paths and lists that cannot be decoded', ({ students }, { mentors }) => ({
-      memory: MEMORY,
       attackers: repeated(8, n => ({
         network: ATTACKER,
         requests: [get('/%'.repeat(7500)), get(`/live?list=/events%3Fpage=${n}${'%26%25FF=%25FF'.repeat(1000)}`)],
@@ -219,7 +209,6 @@ export function networkFaults ({ scope, directory, short }: Setting): Fault[] {
       check: only(400, 404),
     })),
     fault('networks: drafts of 1 MB', ({ students }, { mentors }) => ({
-      memory: MEMORY,
       attackers: repeated(8, () => ({ network: ATTACKER, requests: [submit(students[1]!, 'x'.repeat(1_000_000))] })),
       honest: [{ network: HONEST, requests: mentors.map(mentor => like(students[0]!, mentor)) }],
       check: statuses => only(201, 413)(statuses) ??
