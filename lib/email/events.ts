@@ -106,15 +106,6 @@ export function calendarOf (
 export const linkToEvent = ({ id }: Pick<CalendarEvent, 'id'>, context: Context) =>
   linkTo(`/events/${id}`, 'Open the page of the event', context)
 
-const ORDINALS = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth']
-const SUFFIXES: Record<string, string> = { one: 'st', two: 'nd', few: 'rd', other: 'th' }
-
-/** Writes an ordinal number: `third`, `21st`. */
-export function ordinal (position: number) {
-  const suffix = SUFFIXES[new Intl.PluralRules('en', { type: 'ordinal' }).select(position)]
-  return ORDINALS[position - 1] ?? `${position}${suffix}`
-}
-
 /** Where an event is. The link is only for people with a seat. */
 export const whereToGo = ({ place, onlineUrl }: Pick<KnownEvent, 'place' | 'onlineUrl'>): Paragraph[] => [
   ...place ? [sentence`Place: ${place}.`] : [],
@@ -123,7 +114,7 @@ export const whereToGo = ({ place, onlineUrl }: Pick<KnownEvent, 'place' | 'onli
 
 /** Says whether the user has a seat. Nothing if the number of seats is not limited. */
 export function describeSeat ({ isLimited, seat }: EmailedEvent) {
-  if (seat.state === 'waiting') return [`You do not have a seat yet: you are ${ordinal(seat.position!)} in line.`]
+  if (seat.state === 'waiting') return [`You do not have a seat yet: you are number ${seat.position} in line.`]
   if (seat.state === 'drawing') return ['You take part in the draw of seats.']
   return isLimited ? ['You have a seat.'] : []
 }
