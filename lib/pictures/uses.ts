@@ -3,6 +3,9 @@ import type { TransactionSql } from 'postgres'
 import type { AnySql, Sql } from '../database/pools.ts'
 import { untrimmedName } from '../database/columns.ts'
 
+// If the service did not know the uses of pictures, people would have to delete old pictures by hand after 100 changes
+// of their profile picture. So the service deletes unused pictures, and keeps pictures that a page shows.
+
 /** Limits of a list of uses, because many posts with titles of 1 MB can show a picture. */
 const MAX_USES = 20
 const NAME_LENGTH = 200
