@@ -85,7 +85,8 @@ export function insertCopies (
     }, ids => sql<{ id: string }[]>`
       SELECT id FROM events WHERE id = ANY (${arrayOf(ids)}::uuid[])
     `)
-    // Copies of a long text would be 13 MB of rows.
+    // Copies of a long text would be 13 MB of rows: of 40 requests to a process with 256 MB, 2 to 8 would succeed
+    // instead of 16 to 19.
     const rows = await sql<{ event: Omit<CopiedEvent, 'description'>, changed: string | null }[]>`
       SELECT
         to_jsonb(event) - '{description,position}'::text[] AS event,
