@@ -62,7 +62,7 @@ export async function tellMissed (
   )`
   await sql`${outbox.enqueueBatch('seat', sql`
     SELECT
-      NULL AS key, id AS event_id, jsonb_build_object('event', id) AS data,
+      id::text AS key, id AS event_id, jsonb_build_object('event', id) AS data,
       ${moved('waiting', ['seated'])} AS user_ids
     FROM (${running}) AS running
   `, cause)}`

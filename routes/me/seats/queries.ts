@@ -81,7 +81,13 @@ export function setComing (
             ${userId}::uuid AS user_id, NULL AS key,
             jsonb_build_object('event', events.id, 'known', ${knownEvent(sql)}) AS data
           FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
-          WHERE events.id = ${eventId} AND sequence > 0
+          WHERE events.id = ${eventId} AND sequence > 0 AND NOT EXISTS (
+            -- This email waits, and will tell the changes. The lock keeps senders from claiming it before the commit.
+            SELECT FROM emails
+            WHERE user_id = ${userId} AND template = 'event-changed' AND status = 'pending' AND attempts = 0
+              AND data ->> 'event' = ${eventId}
+            FOR KEY SHARE SKIP LOCKED
+          )
         `, userId)}`
         await sql`${outbox.enqueue('registration', sql`
           SELECT

@@ -74,6 +74,21 @@ t.test('Organizers are told who asks to join, in one email a day', async t => {
   t.equal((await emails()).at(-1)?.subject, undefined, 'nobody is left')
 })
 
+t.test('Decisions that follow one another leave one email of each kind', async t => {
+  const { id, join, decide } = await clubWithHead()
+  const ada = await person(app, 'STUDENT', verified)
+  await join(ada)
+  await decide(ada, { state: 'member' })
+  for (let n = 0; n < 10; n++) {
+    await decide(ada, { office: 'deputy' })
+    t.equal((await ada.inject('PUT', `/me/clubs/${id}/office`, { accept: true })).statusCode, 200)
+    t.equal((await decide(ada, { office: null })).statusCode, 200)
+  }
+  t.strictSame((await emails()).filter(({ to }) => to === ada.id).map(({ subject }) => subject), [
+    'You are a member of Chess Club', undefined, 'You no longer organize Chess Club',
+  ])
+})
+
 t.test('Admins are told about requests in a club without organizers', async t => {
   const id = await insert(app, 'clubs')
   const admin = await person(app, 'ADMIN', verified)
@@ -199,6 +214,8 @@ t.test('A person is told about each decision once, with its reason', async t => 
   await decide(ada, { office: 'deputy' })
   t.strictSame([(await last())?.subject, await count()], ['Will you help to run Chess Club?', 2])
   t.match((await last())?.text, 'You can answer until')
+  // Emails that wait would be replaced.
+  await sql`UPDATE emails SET attempts = 1`
   await decide(ada, { office: 'head' })
   t.equal((await last())?.subject, 'Will you lead Chess Club?')
   await decide(ada, { office: null })
