@@ -2,16 +2,19 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { EventEmitter, once } from 'node:events'
 import { request } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { Readable } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { PassThrough, Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
 import argon2 from 'argon2'
 import type { FastifyReply } from 'fastify'
 import postgres from 'postgres'
 
 import type { Sql } from '#lib/database/pools.js'
+import type { Client } from '#lib/http/fair-queue.js'
 import { createLogger } from '#lib/http/logger.js'
 import { clientIn, fillQueue } from '../clients.ts'
+import { stopClock } from '../clock.ts'
 import { makeProxy } from '../postgres-server.ts'
 import {
   build as buildService, buildWithRoutes, createDatabase, inject, MAIL, make, nameOf, person,
@@ -66,7 +69,7 @@ t.test('When MAX_REQUESTS operations wait, others return 503, and probes do not'
 
   // One is read, and three wait.
   const lists = ['1', '2', '3', '4'].map(limit => inject(app, 'GET', `/testimonials?limit=${limit}`))
-  await sleep(100)
+  while (app.queues.lists.waiting < 3) await sleep(5)
   t.equal((await inject(app, 'GET', '/testimonials?limit=5')).statusCode, 503)
   const mentors = await inject(app, 'GET', '/mentors')
   t.strictSame([mentors.statusCode, mentors.json(), mentors.headers['retry-after'], mentors.headers['cache-control']],
@@ -190,10 +193,17 @@ t.test('While 81 pictures wait for lists, operations of others run', async t => 
 t.test('1,500 networks that wait for a list are one entry of the queue', async t => {
   const release = fillQueue(app.queues.lists)
   const { misses } = app.cache.counts
+  const { join } = app.queues.lists
+  const joined: Client[] = []
+  t.intercept(app.queues.lists, 'join', {
+    value (...args: Parameters<typeof join>) {
+      joined.push(...args[0])
+      return join.apply(app.queues.lists, args)
+    },
+  })
   const responses = Array.from({ length: 1500 }, (_, n) =>
     app.inject({ url: '/events', remoteAddress: `10.0.${n >> 8}.${n & 255}` }))
-  while (app.queues.lists.waiting < 2) await sleep(5)
-  await sleep(100)
+  while (joined.length < 1500) await sleep(5)
   t.equal(app.queues.lists.waiting, 2)
   release()
   const statuses = new Set((await Promise.all(responses)).map(({ statusCode }) => statusCode))
@@ -227,6 +237,15 @@ t.test('An operation whose client has gone while it waits never begins, and its 
   t.equal(begun, RUNNING)
 })
 
+/** Returns a function that lets time pass until the work is done. */
+function passUntil (t: Test) {
+  const pass = stopClock(t)
+  return async <T>(work: Promise<T>) => {
+    while (await Promise.race([work.then(() => false), nextTurn(true)])) pass(1000)
+    return work
+  }
+}
+
 t.test('An operation that has timed out keeps its place until its handler has ended', async t => {
   const { app } = await make(t, { DATABASE_URL, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
   const end = new EventEmitter().setMaxListeners(20)
@@ -238,13 +257,14 @@ t.test('An operation that has timed out keeps its place until its handler has en
     })
   })
   await app.ready()
+  const untilTimeout = passUntil(t)
   const statuses = async (count: number) =>
     (await Promise.all(Array.from({ length: count }, () => app.inject('/waits')))).map(({ statusCode }) => statusCode)
-  t.strictSame(await statuses(RUNNING + 2), Array(RUNNING + 2).fill(500))
-  t.strictSame(await statuses(2), [500, 500])
+  t.strictSame(await untilTimeout(statuses(RUNNING + 2)), Array(RUNNING + 2).fill(500))
+  t.strictSame(await untilTimeout(statuses(2)), [500, 500])
   t.equal(begun, RUNNING, 'what is in an outage does not pile up')
   end.emit('end')
-  await sleep(10)
+  while (app.queues.operations.running > 0) await sleep(5)
   t.strictSame(await statuses(2), [200, 200])
 })
 
@@ -259,6 +279,7 @@ async function slow (t: Test) {
   return { app, proxy, sql }
 }
 
+// Takes real time, because the statements of PostgreSQL do.
 t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
   const { app } = await make(t, { DATABASE_URL, DATABASE_TIMEOUT: '1' })
   const slow = (sql: Sql) => ({ fields: sql`SELECT 1 AS one FROM pg_sleep(0.6)` })
@@ -293,31 +314,34 @@ t.test('DATABASE_TIMEOUT covers all statements of an operation', async t => {
 t.test('After a timeout, no second response is sent, even if the client still sends a body', async t => {
   const { app } = await make(t, { DATABASE_URL, DATABASE_TIMEOUT: '1' })
   const end = new EventEmitter()
+  const ended: string[] = []
   const late = (sql: Sql) => ({ fields: sql`SELECT 'late' AS late` })
-  const handlers: Record<string, (reply: FastifyReply) => unknown> = {
-    '/cached': reply => reply.sendCached(late),
-    '/stream': reply => reply.send(Readable.from(['late'])),
-    '/redirect': reply => reply.redirect('/late'),
+  const handlers: Record<string, (reply: FastifyReply) => Promise<void>> = {
+    async '/cached' (reply) { await reply.sendCached(late) },
+    async '/stream' (reply) { reply.send(Readable.from(['late'])) },
+    async '/redirect' (reply) { reply.redirect('/late') },
   }
   app.register(async app => {
     for (const [path, handler] of Object.entries(handlers)) {
       app.get(path, { config: { failure: 'It took too long', cache: 'public' } }, async (_request, reply) => {
         await once(end, 'end')
         await handler(reply)
+        ended.push(path)
       })
     }
   })
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as AddressInfo
+  const untilTimeout = passUntil(t)
   for (const path of Object.keys(handlers)) {
     let received = ''
     const socket = connect(port, '127.0.0.1').on('data', data => { received += data })
     socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n`)
+    await untilTimeout(once(socket, 'data'))
     while (!received.includes('It took too long')) await sleep(10)
     const { misses } = app.cache.counts
     end.emit('end')
-    // Time for what must not happen.
-    await sleep(100)
+    while (!ended.includes(path) && app.cache.counts.misses === misses) await sleep(5)
     t.equal(app.cache.counts.misses, misses)
     socket.write('xGET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
     await once(socket, 'close')
@@ -331,13 +355,17 @@ t.test('If a handler sends a response after its timeout, the log does not contai
   let log = ''
   const logger = createLogger('info', { write (line) { log += line } })
   const { app } = await make(t, { DATABASE_URL, DATABASE_TIMEOUT: '1' }, logger)
+  const end = new EventEmitter()
   app.register(async app => {
     app.get('/redirect', { config: { failure: 'It took too long' } }, async (_request, reply) => {
-      await sleep(1500)
+      await once(end, 'end')
       return reply.redirect('/late')
     })
   })
-  t.equal((await app.inject('/redirect?code=secret')).statusCode, 500)
+  await app.ready()
+  const { statusCode } = await passUntil(t)(app.inject('/redirect?code=secret'))
+  t.equal(statusCode, 500)
+  end.emit('end')
   while (!log.includes('Reply was already sent')) await sleep(10)
   t.match(log, '"path":"/redirect"')
   t.notMatch(log, 'secret')
@@ -345,31 +373,38 @@ t.test('If a handler sends a response after its timeout, the log does not contai
 
 t.test('A response that began before the timeout is completed', async t => {
   const { app } = await make(t, { DATABASE_URL, DATABASE_TIMEOUT: '1' })
-  async function * body () {
-    yield 'begin, '
-    await sleep(1500)
-    yield 'end'
-  }
+  const body = new PassThrough()
   app.register(async app => {
     app.get('/long', { config: { failure: 'It took too long' } }, async (_request, reply) => {
-      await reply.send(Readable.from(body()))
+      await reply.send(body)
     })
   })
-  t.equal((await app.inject('/long')).body, 'begin, end')
+  await app.ready()
+  const pass = stopClock(t)
+  const begun = app.inject({ url: '/long', payloadAsStream: true })
+  body.write('begin, ')
+  const received = text((await begun).stream())
+  pass(1000)
+  await nextTurn()
+  body.end('end')
+  t.equal(await received, 'begin, end')
 })
 
 t.test('An error after a timeout is logged, also at warn', async t => {
   const lines: { msg: string, err?: { message: string } }[] = []
   const logger = createLogger('warn', { write (line) { lines.push(JSON.parse(line)) } })
   const { app } = await make(t, { DATABASE_URL, DATABASE_TIMEOUT: '1' }, logger)
+  const end = new EventEmitter()
   app.register(async app => {
     app.get('/throws', { config: { failure: 'It took too long' } }, async () => {
-      await sleep(1500)
+      await once(end, 'end')
       throw new Error('too late')
     })
   })
   await app.ready()
-  t.strictSame((await app.inject('/throws')).json(), { message: 'It took too long' })
+  const response = await passUntil(t)(app.inject('/throws'))
+  t.strictSame(response.json(), { message: 'It took too long' })
+  end.emit('end')
   while (lines.length < 2) await sleep(10)
   t.match(lines.map(({ err }) => err), [{ message: 'no response within 1 s' }, { message: 'too late' }])
 })
@@ -408,6 +443,7 @@ t.test('It also covers the wait for a shared snapshot', async t => {
 
 t.test('A place that was reserved for another network is used when its second is over', async t => {
   const { lists } = app.queues
+  const now = performance.now.bind(performance)
   const ends: (() => void)[] = []
   const run = (network: string) => lists.run(clientIn(network), () => new Promise<void>(resolve => ends.push(resolve)))
   const rival = run('192.0.2.1')
@@ -415,6 +451,7 @@ t.test('A place that was reserved for another network is used when its second is
   await rival
   const reads = ['192.0.2.2', '192.0.2.2', '192.0.2.2'].map(run)
   t.strictSame([lists.running, lists.waiting], [2, 1])
+  t.capture(performance, 'now', () => now() + 1000)
   while (lists.waiting > 0) await sleep(20)
   t.equal(lists.running, 3)
   for (const end of ends) end()
