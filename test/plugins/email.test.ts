@@ -5,7 +5,9 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Type } from '@sinclair/typebox'
+import postgres from 'postgres'
 
+import { stopClock } from '../clock.ts'
 import { createDatabase, inject, make, person, untilBlocked } from '../helper.ts'
 import { startMailServer } from '../smtp.ts'
 import t, { type Test } from '../suite.ts'
@@ -84,10 +86,14 @@ t.test('A stop finishes emails while requests finish', { timeout: 30_000 }, asyn
     INSERT INTO emails (template, bulk, user_id, data) SELECT 'test', false, ${ada.id}, '{}' FROM generate_series(1, 2)
   `
   const [finish] = await once(smtp, 'mail')
+  const pass = stopClock(t)
   const stopped = app.stop()
   const states = async () => (await app.sql`SELECT status FROM emails ORDER BY status`).map(({ status }) => status)
-  await sleep(100)
+  while (app.server.listening) await sleep(5)
   finish(null)
+  while (app.outbox.deliveries().sent === 0) await sleep(5)
+  // The second delivery is given up.
+  pass(5000)
   while (String(await states()) !== 'pending,sent') await sleep(10)
   client.destroy()
   await stopped
@@ -99,20 +105,22 @@ t.test('An email that cannot be written to its folder stays pending', async t =>
   await rm(join(DATA_DIR, 'mail'), { recursive: true, force: true })
   await writeFile(join(DATA_DIR, 'mail'), 'no folder')
   await ada.inject('POST', '/emails')
-  await sleep(1500)
+  while ((await app.sql`SELECT FROM emails WHERE error IS NOT NULL`).count === 0) await sleep(10)
   t.match(await app.outbox.count(), { pending: { count: 1 } })
 })
 
 t.test('A lock on emails or on draws, such as that of a migration, delays no list and no token', async t => {
   const server = await startMailServer(t)
-  const { app } = await make(t, { SMTP_URL: server.url, MAIL_FROM: 'community@example.org' })
-  await app.ready()
-  const ada = await person(app)
-  const { monitor } = app.database
-  await app.sql.begin(async sql => {
+  const DATABASE_URL = await createDatabase()
+  const { app } = await make(t, { DATABASE_URL, SMTP_URL: server.url, MAIL_FROM: 'community@example.org' })
+  const locking = postgres(DATABASE_URL, { max: 1 })
+  t.teardown(() => locking.end())
+  await locking.begin(async sql => {
     await sql`LOCK TABLE emails, event_details`
-    // Emails are looked for every second, draws every five.
-    await untilBlocked(monitor, 2)
+    // A start looks for emails and for draws.
+    await app.ready()
+    await untilBlocked(app.database.monitor, 2)
+    const ada = await person(app)
     for (const path of ['/events', '/events/registered']) {
       const start = performance.now()
       t.equal((await ada.inject('GET', path)).statusCode, 200)
