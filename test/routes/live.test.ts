@@ -21,6 +21,9 @@ interface Message {
 
 const EVENTS = '/events?limit=12'
 
+/** Milliseconds after which a service looks for changes again. */
+const TICK = 500
+
 const DATABASE_URL = await createDatabase()
 const { app, routes } = await buildWithRoutes(t, { DATABASE_URL })
 const proxied = await build(t, { DATABASE_URL, DATABASE_POOL_SIZE: '8', TRUST_PROXY: '1' })
@@ -61,13 +64,19 @@ async function watch (t: Test, app: FastifyInstance, lists: string[], headers: R
   return { response, next, first, rest: () => text, close: () => controller.abort() }
 }
 
+/** Waits until the service has looked for changes so many times. */
+async function ticks (app: FastifyInstance, count: number) {
+  const last = app.live.counts.ticks + count
+  while (app.live.counts.ticks < last) await sleep(5)
+}
+
 /** The entity tag of a list, for a client of the same host, because links to pictures contain it. */
 async function etagOf (app: FastifyInstance, url: string) {
   const { port } = app.server.address() as AddressInfo
   return (await app.inject({ url, headers: { host: `127.0.0.1:${port}` } })).headers.etag
 }
 
-t.test('GET /live tells the entity tag of each list, then each change of a list', async t => {
+await t.test('GET /live tells the entity tag of each list, then each change of a list', async t => {
   const { response, next, first } = await watch(t, app, [EVENTS, '/mentors'])
   t.equal(response.status, 200)
   t.match(Object.fromEntries(response.headers), {
@@ -88,6 +97,41 @@ t.test('GET /live tells the entity tag of each list, then each change of a list'
   t.equal((await next())?.list, '/mentors')
 })
 
+await t.test('A stop ends streams with a short time to retry', async t => {
+  const app = await build(t, { DATABASE_URL, STOP_DELAY: '1' })
+  const stream = await watch(t, app, ['/mentors'])
+  await stream.next()
+  const start = performance.now()
+  const stopped = app.stop()
+  t.equal(await stream.next(), undefined)
+  t.ok(performance.now() - start < 900)
+  t.match(stream.rest(), /^retry: \d+\n\n$/m)
+  // After a 503, EventSource would not connect again.
+  const later = await watch(t, app, ['/mentors'])
+  t.equal(later.response.status, 200)
+  while (await later.next() !== undefined);
+  t.match(later.rest(), /^retry: \d+\n\n$/m)
+  await stopped
+})
+
+await t.test('Clients share the reads of the snapshot and of lists', async t => {
+  const streams = [await watch(t, app, [EVENTS])]
+  for (let n = 1; n < 50; n++) streams.push(await watch(t, app, [EVENTS]))
+  for (const { next } of streams) await next()
+  await ticks(app, 1)
+  const before = { ...app.cache.counts }
+  await insert(app, 'events', { club_id: await insert(app, 'clubs') })
+  await Promise.all(streams.map(({ next }) => next()))
+  t.ok(app.cache.counts.misses - before.misses <= 2)
+  t.ok(app.cache.counts.snapshots - before.snapshots <= 3)
+})
+
+// The tests above depend on the interval. From now on, a service looks for changes five times as often.
+// Its pings end a stream after 36 seconds or more.
+const { setInterval } = globalThis
+t.capture(globalThis, 'setInterval', ((work: () => void, delay: number) =>
+  setInterval(work, delay === TICK ? TICK / 5 : delay)) as typeof setInterval)
+
 t.test('GET /live watches every public list', async t => {
   const watchable = routes.filter(({ config }) => config?.live).map(({ url }) => url)
   assertComplete(t, LISTS, watchable, 'LISTS in routes/live/schemas.ts')
@@ -99,22 +143,33 @@ t.test('GET /live watches every public list', async t => {
 })
 
 t.test('GET /live tells a repeated list once', async t => {
-  const { next, rest } = await watch(t, app, ['/mentors', '/clubs', '/mentors'])
+  const { messages } = app.live.counts
+  const { next } = await watch(t, app, ['/mentors', '/clubs', '/mentors'])
   t.strictSame([(await next())?.list, (await next())?.list].sort(), ['/clubs', '/mentors'])
-  await sleep(600)
-  t.equal(rest().includes('id:'), false)
+  await ticks(app, 2)
+  t.equal(app.live.counts.messages, messages + 2)
 })
 
 t.test('GET /live reads a list that PostgreSQL refuses only after a change', async t => {
   // Commits to the databases of other tests change the snapshot as well.
   const snapshot = await app.cache.readSnapshot()
   t.intercept(app.cache, 'readSnapshot', { value: async () => snapshot })
+  const { read } = app.cache
+  const refusals: unknown[] = []
+  t.intercept(app.cache, 'read', {
+    value: (...args: Parameters<typeof read>) => read(...args).catch(error => {
+      refusals.push(error)
+      throw error
+    }),
+  })
   const list = '/events?limit=-1'
   const { next } = await watch(t, app, [list, '/clubs'])
   t.equal((await next())?.list, '/clubs')
-  await sleep(600)
+  // A tick may have begun to wait for a read of its own before the read of the client was refused.
+  while (refusals.length === 0 || app.queues.streams.waiting > 0) await sleep(5)
+  await ticks(app, 2)
   const { misses } = app.cache.counts
-  await sleep(1100)
+  await ticks(app, 3)
   t.equal(app.cache.counts.misses, misses)
 })
 
@@ -187,17 +242,19 @@ t.test('GET /live ends a stream of the network that has the most, for a network 
 })
 
 /**
- * Fills the queue of lists until `release` is called. `order` contains the lists that are read from then on, and
- * `asked` the networks that have asked for a list.
+ * Fills the queue of lists until `release` is called. `order` contains the lists that are read from then on, `asked`
+ * the networks that have asked for a list, and `reads` all reads.
  */
 // Two networks, because one of them has half of the places.
 function fillQueue (t: Test, app: FastifyInstance, networks = ['192.0.2.8', '192.0.2.9']) {
   const order: string[] = []
   const asked: string[] = []
+  const reads: Promise<unknown>[] = []
   const { read } = app.cache
   t.intercept(app.cache, 'read', {
     async value (...args: Parameters<typeof read>) {
       const reading = read(...args)
+      reads.push(reading)
       for (const { network } of args[3]) asked.push(`${args[0]} ${network}`)
       const body = await reading
       order.push(args[0])
@@ -210,6 +267,7 @@ function fillQueue (t: Test, app: FastifyInstance, networks = ['192.0.2.8', '192
   return {
     order,
     asked,
+    reads,
     async release () {
       order.length = 0
       end()
@@ -252,14 +310,14 @@ t.test('GET /live and requests for the same lists share reads, and do not wait f
     await stream.first()
     streams.push(stream)
   }
-  const { release } = fillQueue(t, proxied)
+  const { asked, release } = fillQueue(t, proxied)
   await insert(proxied, 'mentors', { club_id: await insert(proxied, 'clubs') })
   while (proxied.queues.lists.waiting < 2) await sleep(5)
   const responses = lists.map(url => proxied.inject({ url, headers: { 'x-forwarded-for': '192.0.2.4' } }))
   const first = proxied.inject({ url: '/testimonials', headers: { 'x-forwarded-for': '192.0.2.4' } })
   while (proxied.queues.lists.waiting < 3) await sleep(5)
   streams.push(await watch(t, proxied, ['/testimonials'], { 'x-forwarded-for': '192.0.2.2' }))
-  await sleep(100)
+  while (!asked.includes('/testimonials 192.0.2.2')) await sleep(5)
   t.equal(proxied.queues.lists.waiting, 3, 'a read is one entry')
   await release()
   for (const response of [...responses, first]) t.equal((await response).statusCode, 200)
@@ -272,10 +330,10 @@ t.test('Clients that come at once share a check', async t => {
   const open = () => app.live.open(clientIn('192.0.2.1'), lists, '', () => 0)!.setEncoding('utf8')
   const first = open()
   t.teardown(() => first.destroy())
-  await sleep(600)
+  await ticks(app, 2)
   const streams = [open(), open()]
   const texts = streams.map(async stream => {
-    for await (const text of stream) if (text.includes('data: ')) return text
+    for await (const text of stream) if (text.includes('id: ')) return text
   })
   for (const text of await Promise.all(texts)) t.match(text, /"\/mentors"/)
 })
@@ -283,13 +341,13 @@ t.test('Clients that come at once share a check', async t => {
 t.test('GET /live does not read lists whose clients have gone', async t => {
   // A commit, so that the cache has neither list
   await insert(proxied, 'clubs')
-  const { order, release } = fillQueue(t, proxied)
+  const { order, reads, release } = fillQueue(t, proxied)
   const stream = await watch(t, proxied, ['/mentors', '/clubs'])
   while (proxied.queues.lists.waiting < 2) await sleep(5)
   stream.close()
   while (proxied.live.clients > 0) await sleep(5)
   await release()
-  await sleep(200)
+  await Promise.allSettled(reads)
   t.strictSame(order, [])
   t.equal(proxied.queues.lists.waiting, 0)
 })
@@ -304,6 +362,7 @@ t.test('GET /live stays open while the database is away', async t => {
   await app.sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${name}`.catch(() => {})
   const later = await watch(t, app, ['/mentors'])
   t.equal(later.response.status, 200)
+  // Longer than DATABASE_TIMEOUT
   await sleep(1200)
 
   const sql = postgres({ ...driverOptions(currentRun().url), max: 1 })
@@ -324,33 +383,4 @@ t.test('Streams that are pipelined on a connection end with it', async t => {
   const deadline = performance.now() + 5000
   while (app.live.clients > 0 && performance.now() < deadline) await sleep(5)
   t.equal(app.live.clients, 0)
-})
-
-t.test('A stop ends streams with a short time to retry', async t => {
-  const app = await build(t, { DATABASE_URL, STOP_DELAY: '1' })
-  const stream = await watch(t, app, ['/mentors'])
-  await stream.next()
-  const start = performance.now()
-  const stopped = app.stop()
-  t.equal(await stream.next(), undefined)
-  t.ok(performance.now() - start < 900)
-  t.match(stream.rest(), /^retry: \d+\n\n$/m)
-  // After a 503, EventSource would not connect again.
-  const later = await watch(t, app, ['/mentors'])
-  t.equal(later.response.status, 200)
-  while (await later.next() !== undefined);
-  t.match(later.rest(), /^retry: \d+\n\n$/m)
-  await stopped
-})
-
-t.test('Clients share the reads of the snapshot and of lists', async t => {
-  const streams = [await watch(t, app, [EVENTS])]
-  for (let n = 1; n < 50; n++) streams.push(await watch(t, app, [EVENTS]))
-  for (const { next } of streams) await next()
-  await sleep(600)
-  const before = { ...app.cache.counts }
-  await insert(app, 'events', { club_id: await insert(app, 'clubs') })
-  await Promise.all(streams.map(({ next }) => next()))
-  t.ok(app.cache.counts.misses - before.misses <= 2)
-  t.ok(app.cache.counts.snapshots - before.snapshots <= 3)
 })
