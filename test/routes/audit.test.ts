@@ -5,10 +5,12 @@ import { encodeState } from '#lib/auth/oauth-state.js'
 import { hashPassword } from '#lib/auth/passwords.js'
 import { createSecretToken, hashSecretToken } from '#lib/auth/secret-tokens.js'
 import { createLogger } from '#lib/http/logger.js'
-import { clientIn, fillQueue } from '../clients.ts'
+import { fillQueue } from '../clients.ts'
+import { stopClock } from '../clock.ts'
 import { PNG } from '../fixtures.ts'
 import {
   bearer, build, buildWithRoutes, createDatabase, inject, insert, MAIL, nameOf, type Person, person,
+  untilBlocked,
 } from '../helper.ts'
 import { AGENDA_EVENT } from '../operations.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
@@ -164,16 +166,16 @@ t.test('A sign-in with an invalid ID token is logged', async t => {
 })
 
 t.test('An export that is read after its timeout is not sent, so it is not logged', async t => {
-  const slow = await build(t, { DATABASE_URL, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' }, logger())
-  const locked = sql.begin(async sql => {
-    await sql`LOCK TABLE clubs`
-    await sleep(1300)
-  })
-  const isRead = slow.queues.lists.run(clientIn('192.0.2.1'), () => sleep(700))
+  const slow = await build(t, { DATABASE_URL, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '30' }, logger())
+  const pass = stopClock(t)
   t.strictSame(await auditOf(async () => {
-    const { statusCode } = await slow.inject({ url: '/exports/users.csv', headers: bearer(admin.token) })
-    t.equal(statusCode, 500)
-    await Promise.all([locked, isRead])
+    await sql.begin(async sql => {
+      await sql`LOCK TABLE clubs`
+      const response = slow.inject({ url: '/exports/users.csv', headers: bearer(admin.token) }).then()
+      await untilBlocked(app.sql)
+      pass(30_000)
+      t.equal((await response).statusCode, 500)
+    })
     await slow.close()
   }), [])
 })
