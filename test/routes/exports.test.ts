@@ -145,8 +145,7 @@ t.test('One batch at a time is read of four connections', async t => {
     const reading = () => app.database.shortSql`
       SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
     `
-    while ((await reading()).length === 0) await sleep(10)
-    await sleep(200)
+    while ((await reading()).length === 0 || four.queues.lists.waiting < 2) await sleep(10)
     t.equal((await reading()).length, 1)
   })
   for (const { statusCode } of await responses!) t.equal(statusCode, 200)
