@@ -145,6 +145,7 @@ t.test('When MAX_REQUESTS wait, every operation returns 503', async t => {
   const app = await build(t, {
     ...MAIL, DATABASE_URL, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '60', MAX_REQUESTS: '1',
   })
+  const { operations, outside, lists } = app.queues
   const people = await addPeople(app)
   const sql = postgres(DATABASE_URL, { max: 2 })
   await sql`TRUNCATE mentors CASCADE`
@@ -158,7 +159,7 @@ t.test('When MAX_REQUESTS wait, every operation returns 503', async t => {
       waiting.push(inject(app, 'POST', '/auth/register', { ...ACCOUNT, email: `waits-${n}@example.org` }))
       waiting.push(inject(app, 'GET', `/testimonials?limit=${n}`))
     }
-    await sleep(1000)
+    while ([operations, outside, lists].some(({ waiting }) => waiting === 0)) await sleep(5)
     await Promise.all(FAILING.map(async ([operation, entry]) => {
       const role = roleFor(entry)
       const [method, pattern] = operation.split(' ') as ['GET' | 'POST' | 'PUT' | 'DELETE', string]
