@@ -1,8 +1,9 @@
 import diagnostics from 'node:diagnostics_channel'
 
 import { decodeState, encodeState } from '#lib/auth/oauth-state.js'
+import { stopClock } from '../../clock.ts'
 import { inject } from '../../helper.ts'
-import { CLIENT, fails, html, never } from '../../provider.ts'
+import { CLIENT, fails, html } from '../../provider.ts'
 import t from '../../suite.ts'
 import { FIRST, FRONTEND_URL, plain, SECOND, setUp } from './google-fixtures.ts'
 
@@ -98,7 +99,9 @@ t.test('GET /auth/google/start and …/callback return 500 when discovery fails 
   t.strictSame(fake.requests, [], 'no request at startup')
   const path = '/.well-known/openid-configuration'
   const state = encodeState({ n: 'nonce', r: '/' })
-  for (const document of [html, fails, never, { ...fake.metadata, issuer: 'https://evil.example' }]) {
+  const pass = stopClock(t)
+  const late = () => pass(5000)
+  for (const document of [html, fails, late, { ...fake.metadata, issuer: 'https://evil.example' }]) {
     fake.responses[path] = document
     const [{ response }, back] = await Promise.all([
       start('', {}, fakeApp), callback({ code: 'a code of the tests', state }, 'nonce', fakeApp),
