@@ -65,8 +65,12 @@ t.test('An acknowledged registration is stored, even during other transactions',
     { pool: 10, likes: 836, changes: 4, registrations: 60 },
   ]
   for (const { pool, likes, changes, registrations } of cases) {
-    const app = await build(t, { DATABASE_URL, DATABASE_POOL_SIZE: String(pool) })
+    const app = await build(t, { DATABASE_URL, DATABASE_POOL_SIZE: String(pool), DATABASE_TIMEOUT: '60' })
     const { shortSql } = app.database
+    const { operations } = app.queues
+    const untilQueued = async (count: number) => {
+      while (operations.running + operations.waiting < count) await sleep(5)
+    }
     const admin = await person(app, 'ADMIN')
     const club = await insert(app, 'clubs')
     const mentor = await insert(app, 'mentors', { club_id: club })
@@ -85,11 +89,11 @@ t.test('An acknowledged registration is stored, even during other transactions',
       await sql`LOCK mentor_likes`
       for (let i = 0; i < likes; i++) requests.push(send(i, `/mentors/${mentor}/like`))
       await untilBlocked(shortSql, pool)
-      await sleep(100)
+      await untilQueued(likes)
       for (let i = 0; i < changes; i++) requests.push(admin.inject('PUT', `/events/${event}`, { title: `Title ${i}` }))
-      await sleep(20)
+      await untilQueued(likes + changes)
       for (let i = 0; i < registrations; i++) acknowledged.push(send(i, `/events/${event}/register`))
-      await sleep(20)
+      await untilQueued(likes + changes + registrations)
     })
     await holder.end()
     t.strictSame(new Set((await Promise.all(requests)).map(({ statusCode }) => statusCode)), new Set([200]))
