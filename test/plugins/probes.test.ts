@@ -1,3 +1,5 @@
+import postgres from 'postgres'
+
 import { createLogger } from '#lib/http/logger.js'
 import { build, createDatabase, inject, readOnly, untilBlocked } from '../helper.ts'
 import t from '../suite.ts'
@@ -70,10 +72,17 @@ t.test('GET /livez returns 200 without a database, and GET /readyz 503', async t
 })
 
 t.test('GET /readyz returns 200 while slow statements use all connections', async t => {
-  const app = await build(t, { DATABASE_URL, DATABASE_POOL_SIZE: '1', DATABASE_TIMEOUT: '1' })
-  const slow = Array.from({ length: 3 }, () => app.sql`SELECT pg_sleep(0.8)`.execute())
-  t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200)
-  await Promise.all(slow)
+  const app = await build(t, { DATABASE_URL, DATABASE_POOL_SIZE: '1' })
+  const locking = postgres(DATABASE_URL, { max: 1 })
+  t.teardown(() => locking.end())
+  const slow = await locking.begin(async sql => {
+    await sql`LOCK TABLE mentors`
+    const slow = Array.from({ length: 3 }, () => app.sql`SELECT FROM mentors`.execute())
+    await untilBlocked(app.database.monitor)
+    t.equal((await inject(app, 'GET', '/readyz')).statusCode, 200)
+    return { ended: Promise.allSettled(slow) }
+  })
+  await slow.ended
 })
 
 t.test('Probes share a check, which delays no cached response', async t => {
