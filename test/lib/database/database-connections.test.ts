@@ -15,6 +15,14 @@ import t, { type Test } from '../../suite.ts'
 
 const address = new URL(await createDatabase())
 
+/** Turns the clock ahead by so many milliseconds. */
+function clockOf (t: Test) {
+  const now = performance.now.bind(performance)
+  let ahead = 0
+  t.capture(performance, 'now', () => now() + ahead)
+  return (milliseconds: number) => { ahead += milliseconds }
+}
+
 /** A pool with one connection, whose server may be silent for some seconds, and take some to open a connection. */
 async function pool (t: Test, silenceSeconds = 0.3, connectSeconds = 0) {
   const proxy = await makeProxy(t, Number(address.port || 5432), address.hostname)
@@ -28,10 +36,13 @@ async function pool (t: Test, silenceSeconds = 0.3, connectSeconds = 0) {
 }
 
 t.test('A connection that does not answer is closed', async t => {
+  const wait = clockOf(t)
   const { sql, connections, proxy, backend } = await pool(t)
   const before = await backend()
-  // An idle connection may be silent.
-  await sleep(800)
+  // An idle connection may be silent. Three checks see it.
+  await sleep(100)
+  wait(800)
+  await sleep(100)
   t.equal(await backend(), before)
   t.equal(connections.open, 1)
 
@@ -49,11 +60,8 @@ t.test('A connection that does not answer is closed', async t => {
   t.not(after, before)
   t.ok(connections.silent > 0)
 
-  const now = performance.now.bind(performance)
-  let ahead = 0
-  t.capture(performance, 'now', () => now() + ahead)
   await sleep(100)
-  ahead = (IDLE_TIMEOUT_SECONDS + 1) * 1000
+  wait((IDLE_TIMEOUT_SECONDS + 1) * 1000)
   while (connections.open > 0) await sleep(20)
   t.equal((await sql`SELECT 1`.catch(() => sql`SELECT 1`)).length, 1, 'without a timeout, after a minute')
 
@@ -62,9 +70,10 @@ t.test('A connection that does not answer is closed', async t => {
 })
 
 t.test('A timeout elsewhere closes no connection that was idle before its statement', async t => {
+  const wait = clockOf(t)
   const { sql, connections, backend } = await pool(t, 2)
   const before = await backend()
-  await sleep(1900)
+  wait(1900)
   const statement = sql`SELECT pg_sleep(0.3)`.execute()
   connections.suspect()
   await statement
@@ -73,11 +82,14 @@ t.test('A timeout elsewhere closes no connection that was idle before its statem
 })
 
 t.test('A connection may take longer to open than a statement may take', async t => {
+  const wait = clockOf(t)
   const { connections, proxy, backend } = await pool(t, 0.3, 60)
   const { arrived, release } = proxy.hold()
   const first = backend()
   await arrived
-  await sleep(900)
+  wait(900)
+  // Three checks
+  await sleep(100)
   release()
   t.ok(await first)
   t.equal(connections.silent, 0)
