@@ -132,8 +132,17 @@ t.test('Requests that wait for the turn of a read share it', async t => {
   const early = app.inject('/notes?author=ada')
   while (queues.lists.waiting < 1) await sleep(5)
   await sql`INSERT INTO notes VALUES ('ada', 'two')`
+  const { join } = queues.lists
+  const joined = new Promise<void>(resolve => {
+    t.intercept(queues.lists, 'join', {
+      value (...args: Parameters<typeof join>) {
+        resolve()
+        return join.apply(queues.lists, args)
+      },
+    })
+  })
   const late = app.inject('/notes?author=ada')
-  await sleep(50)
+  await joined
   t.equal(queues.lists.waiting, 1)
   end()
   for (const response of [await early, await late]) {
