@@ -1,5 +1,4 @@
 import { PassThrough } from 'node:stream'
-import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
 
@@ -84,10 +83,19 @@ t.test('A missing or invalid token and the role are checked before the end', asy
 
 t.test('A request whose body arrives after an end is refused', async t => {
   const ada = await person(app)
+  const { verifyToken } = app
+  const verified = new Promise<void>(resolve => {
+    t.intercept(app, 'verifyToken', {
+      value (token: string) {
+        resolve()
+        return verifyToken(token)
+      },
+    })
+  })
   const payload = new PassThrough()
   const headers = { ...bearerOfJson(ada.token), 'transfer-encoding': 'chunked' }
   const response = app.inject({ method: 'PUT', url: '/me/notifications', headers, payload })
-  await sleep(50)
+  await verified
   await signOut(ada.token)
   payload.end('{"notifications":{"eventReminder":false}}')
   assertResponse(t, await response, 401, ENDED)
