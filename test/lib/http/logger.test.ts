@@ -171,12 +171,12 @@ t.test('The service logs', async t => {
     t.match(line('/slow'), { level: 30, reqId: String, status: 499, responseTime: Number, msg: 'request aborted' })
     t.match(line('/begun'), { status: 200, msg: 'request aborted' })
     t.match(line('/upload'), { status: 499, msg: 'request aborted' })
-    await sleep(100)
+    pause.emit('over')
+    await other.close()
     for (const path of ['/upload', '/begun']) {
       t.strictSame(output.lines().filter(({ reqId }) => reqId === line(path).reqId), [line(path)], 'no other line')
     }
     t.equal(line('/quiet'), undefined)
-    pause.emit('over')
   })
 
   for (const [level, METRICS_TOKEN] of [['info', ''], ['warn', ''], ['info', 'a-token-of-the-metrics']] as const) {
