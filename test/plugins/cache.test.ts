@@ -56,6 +56,7 @@ async function addTestimonials (app: FastifyInstance) {
 const app = await listen(t)
 await addTestimonials(app)
 
+// Takes five seconds, because the time of the reads is what is tested.
 t.test('Slow reads get responses during steady commits', async t => {
   const app = await listen(t, { DATABASE_TIMEOUT: '2' })
   await addTestimonials(app)

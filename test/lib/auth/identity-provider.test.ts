@@ -146,6 +146,7 @@ t.test('Discovery', async t => {
   })
 })
 
+// Takes five seconds, because each library has a clock of its own.
 t.test('A provider that stalls is a timeout', async t => {
   const stalls: typeof never = (response?: { write (text: string): void }) => { response!.write('{"a":') }
   // Collect garbage during the request: in some versions of Node.js, fetch() then loses its signal and the timeout.
