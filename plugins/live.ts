@@ -64,14 +64,13 @@ export default fp(async app => {
     async readEtag (list, clients, snapshot) {
       const [query, ...args] = queryOf(list)
       try {
-        const { hash, length } = (await cache.read(split(list.url).path, query, args, clients, snapshot))!
-        return { etag: hash, length }
+        const body = await cache.read(split(list.url).path, query, args, clients, snapshot)
+        if (body) return { etag: body.hash, length: body.length }
       } catch (error) {
-        // For example, a negative limit or a list that is too large is refused at each attempt.
-        const isRefused = error instanceof RefusedError || isRefusal(error as PostgresError)
-        if (isRefused) return { etag: undefined, length: maxBodyBytes(config) }
-        throw error
+        if (!(error instanceof RefusedError) && !isRefusal(error as PostgresError)) throw error
       }
+      // For example, a negative limit or a list that is too large is refused at each attempt.
+      return { etag: undefined, length: maxBodyBytes(config) }
     },
   }, { queue: queues.streams, maxListeners: config.LIVE_CLIENTS, isClosing: app.isClosing }))
 

@@ -173,6 +173,21 @@ t.test('GET /live reads a list that PostgreSQL refuses only after a change', asy
   t.equal(app.cache.counts.misses, misses)
 })
 
+t.test('GET /live reads a list that is too large only after a change', async t => {
+  const MAX_HELD_BYTES = 2 ** 21
+  const small = await build(t, { DATABASE_URL: await createDatabase(), MAX_HELD_BYTES: String(MAX_HELD_BYTES) })
+  const club = await insert(small, 'clubs')
+  await insert(small, 'events', { title: 'x'.repeat(MAX_HELD_BYTES / 2 + 1), club_id: club })
+  const snapshot = await small.cache.readSnapshot()
+  t.intercept(small.cache, 'readSnapshot', { value: async () => snapshot })
+  const { next } = await watch(t, small, ['/clubs', '/mentors'])
+  t.equal((await next())?.list, '/mentors')
+  await ticks(small, 2)
+  const { hits, misses } = small.cache.counts
+  await ticks(small, 3)
+  t.match(small.cache.counts, { hits, misses })
+})
+
 t.test('Two clients that open an unchanged list at once are both told', async t => {
   const snapshot = await app.cache.readSnapshot()
   t.intercept(app.cache, 'readSnapshot', { value: async () => snapshot })
