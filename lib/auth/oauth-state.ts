@@ -1,4 +1,5 @@
 import { RefusedError } from '../http/errors.ts'
+import { isParsableUrl } from '../values/formats.ts'
 
 /** The `state` parameter, which the identity provider returns unchanged. */
 interface OAuthState {
@@ -35,7 +36,7 @@ export function decodeState (text: string): Partial<OAuthState> & Pick<OAuthStat
  */
 export function chooseFrontend (configured: string[], ...addresses: (string | undefined)[]) {
   for (const address of addresses) {
-    if (!address || !URL.canParse(address)) continue
+    if (!address || !isParsableUrl(address)) continue
     const { hostname, origin } = new URL(address)
     const candidates = configured.filter(candidate => new URL(candidate).hostname === hostname)
     if (candidates.length > 0) return candidates.find(candidate => candidate === origin) ?? candidates[0]

@@ -50,11 +50,11 @@ t.test('A password has no half of a character, either', async t => {
 
 t.test('A URL is valid for new URL(), without NUL', async t => {
   const good = ['https://example.org', 'http://localhost:3000/a?b#c', 'mailto:a@example.org', 'data:,x', 'a:b',
-    ' https://example.org ']
+    ' https://example.org ', `https://example.org/${'a'.repeat(9999)}`, `data:,${'a'.repeat(9999)}`]
   for (const url of good) t.equal(isUrl(url), true, url)
 
   const bad = ['', 'example.org', '/path', '//example.org', 'https://', 'https://example.org:99999', 'http://[::1',
-    'https://example.org/\0', 'a:\0']
+    'https://example.org/\0', 'a:\0', `https://${'a'.repeat(1001)}`]
   for (const url of bad) t.equal(isUrl(url), false, JSON.stringify(url))
 })
 

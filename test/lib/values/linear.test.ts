@@ -1,7 +1,7 @@
 import { text as readText } from 'node:stream/consumers'
 
 import { assertStrongPassword } from '#lib/auth/new-passwords.js'
-import { decodeState } from '#lib/auth/oauth-state.js'
+import { chooseFrontend, decodeState } from '#lib/auth/oauth-state.js'
 import { fromCell, toCsv, toFileName } from '#lib/values/csv.js'
 import { isEmail, isPassword, isSecureUrl, isUrl, isUuid, printable, printableLine } from '#lib/values/formats.js'
 import { clientNetwork } from '#lib/http/client-network.js'
@@ -24,6 +24,7 @@ const TEXTS = [
   ...PARTS.map(part => part.repeat(LENGTH / part.length)),
   ...['a.', '-', 'a-'].map(part => `a@${part.repeat(LENGTH / 2)}!`),
   `00-${'a'.repeat(LENGTH)}`,
+  ...[...PARTS, '你', 'xn--'].map(part => ` ht\ttp:\\${part.repeat(LENGTH / part.length)}`),
 ]
 
 const NOW = '2026-01-31T09:30:00.000Z'
@@ -39,6 +40,7 @@ async function * rowOf (name: string) {
 /** All functions that apply regular expressions to input from clients. */
 const FUNCTIONS: Record<string, (text: string) => unknown> = {
   measureJson: text => measureJson(Buffer.from(text)),
+  chooseFrontend: text => chooseFrontend(['https://app.example.org'], text),
   isEmail,
   isPassword,
   isSecureUrl,
