@@ -169,7 +169,7 @@ export interface paths {
         put?: never;
         /**
          * Repeat an event
-         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same place and seats, but no registrations. The times when registration opens and closes, and of the draw, move along with the date, and stay at the same local time. A copy whose draw would be past has none. Without `ends`, the copies last as long as the event. Dates that are past, or at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.
+         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same place and seats, but no registrations. The times when registration opens and closes, and of the draw, move along with the date, and stay at the same local time, but no draw is later than the start of its copy. A copy whose draw would be past, or before registration opens, has none. Without `ends`, the copies last as long as the event. Dates that are past, or at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */

@@ -26,8 +26,8 @@ type CopiedEvent = Static<typeof copy.response[201]>['events'][number]
 
 /**
  * Adds copies of an event, and only once if requests have the same key. Returns them, earliest first. All details are
- * copied, but not who had a seat. The draw of a copy has a seed of its own; it is left out if it would be past. Throws
- * an HttpError if the event is unknown or the user may not manage it.
+ * copied, but not who had a seat. The draw of a copy has its own seed. It is left out if it would be past or before
+ * registration opens. Throws an HttpError if the event is unknown or the user may not manage it.
  */
 export function insertCopies (
   sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
@@ -63,12 +63,13 @@ export function insertCopies (
         ), emailed AS (${enqueueNews(sql, outbox, sql`SELECT * FROM copied`, user.id)}), detailed AS (
           INSERT INTO event_details
           SELECT copy.* FROM copied JOIN copies USING (date) LEFT JOIN event_details AS details ON event_id = ${id}
-            LEFT JOIN LATERAL (SELECT ${moved(sql`draw_at`)} AS at) AS draw
-              ON capacity IS NOT NULL AND draw.at > statement_timestamp()
             CROSS JOIN LATERAL (
               SELECT
                 ${moved(sql`opens_at`, sql`${latest} - interval '1 ms'`)} AS opens, ${moved(sql`closes_at`)} AS closes
             ) AS moved
+            -- A clock that changes between the draw and the start of the copy can swap them.
+            LEFT JOIN LATERAL (SELECT ${moved(sql`draw_at`, sql`copied.date`)} AS at) AS draw
+              ON capacity IS NOT NULL AND draw.at > greatest(statement_timestamp(), opens)
             CROSS JOIN LATERAL jsonb_populate_record(details, jsonb_build_object(
               'event_id', copied.id, 'seated_until', NULL, 'duration_ms', coalesce(duration, duration_ms),
               'opens_at', opens,

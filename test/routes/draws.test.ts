@@ -152,6 +152,34 @@ t.test('A draw is set, moved and cancelled', async t => {
     t.match(copy, { drawAt: null, capacity: null }, 'a draw needs a number of seats')
   })
 
+  t.test('for each copy, at its start at the latest', async t => {
+    const berlin = await build(t, { ...MAIL, MAIL_TIME_ZONE: 'Europe/Berlin' })
+    const head = await person(berlin, 'CLUB_HEAD', { club_id: await insert(berlin, 'clubs') })
+    /** The times of a copy of an event that `PUT /events/:id` may have moved. */
+    async function timesOfCopy (times: object, date: string, moved?: string) {
+      const event = { ...AGENDA_EVENT, endsAt: null, opensAt: null, closesAt: null, capacity: 2, ...times }
+      const { event: { id } } = (await head.inject('POST', '/agenda', event)).json()
+      if (moved) await head.inject('PUT', `/events/${id}`, { data: moved })
+      const { events: [copy] } = (await head.inject('POST', `/agenda/${id}/copies`, { dates: [date] })).json()
+      return [copy.opensAt, copy.drawAt]
+    }
+
+    // 02:15 does not exist on 31 March 2030.
+    const spring = { date: '2030-03-24T02:10:00.000Z', drawAt: '2030-03-24T01:20:00.000Z' }
+    t.strictSame(await timesOfCopy(spring, '2030-03-31T01:05:00.000Z'), [null, '2030-03-31T01:05:00.000Z'])
+    // 02:05 and 02:15 come twice on 27 October 2030, and PostgreSQL takes the second.
+    const autumn = { date: '2030-10-20T00:30:00.000Z', drawAt: '2030-10-20T00:15:00.000Z' }
+    t.strictSame(await timesOfCopy(autumn, '2030-10-27T00:30:00.000Z'), [null, '2030-10-27T00:30:00.000Z'])
+    const opensAt = '2030-10-20T00:05:00.000Z'
+    t.strictSame(await timesOfCopy({ ...autumn, opensAt }, '2030-10-27T00:30:00.000Z'), [
+      '2030-10-27T01:05:00.000Z', null,
+    ], 'registration opens later')
+    const summer = { date: '2030-06-01T10:00:00.000Z', drawAt: '2030-06-01T09:00:00.000Z' }
+    t.strictSame(await timesOfCopy(summer, '2030-06-08T08:00:00.000Z', '2030-06-01T08:00:00.000Z'), [
+      null, '2030-06-08T08:00:00.000Z',
+    ], 'the event has been moved before its draw')
+  })
+
   t.test('GET /agenda/:id/draw tells a missing draw from a missing event', async t => {
     assertMessage(t, await inject(app, 'GET', `/agenda/${await addEvent()}/draw`), 404, 'There is no draw')
     assertMessage(t, await inject(app, 'GET', `/agenda/${club}/draw`), 404, 'Event not found')
