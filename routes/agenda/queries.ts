@@ -299,9 +299,10 @@ async function findDrawChange (
   if (drawAt && !known.isDrawn) {
     const hadDraw = known.drawAt !== null
     if (hadDraw && changes.capacity === null) throw validationError('capacity', 'cannot be removed before the draw')
+    const date = new Date(changes.date ?? known.date)
+    const opensAt = changes.opensAt ? new Date(changes.opensAt) : known.opensAt
     // `PUT /events/:id` can move the event to a date before its draw, which hinders no other change.
-    if (isChanged || changes.date !== undefined || changes.opensAt !== undefined) {
-      const date = new Date(changes.date ?? known.date)
+    if (isChanged || date.getTime() !== known.date.getTime() || opensAt?.getTime() !== known.opensAt?.getTime()) {
       await checkDraw(sql, drawAt, { ...known, ...changes, date }, isChanged)
     }
   }

@@ -87,7 +87,9 @@ t.test('A draw is set, moved and cancelled', async t => {
     // A form sends all fields.
     t.equal((await put(id, { title: 'Open evening', drawAt, capacity: 3, place: 'Room 1' })).statusCode, 200)
     await head.inject('PUT', `/events/${id}`, { data: at(20) })
-    t.equal((await put(id, { title: 'Open day', drawAt, capacity: 3 })).statusCode, 200, 'and is not in its way')
+    const all = { date: at(20), drawAt, capacity: 3, opensAt: null }
+    t.equal((await put(id, { title: 'Open day', ...all })).statusCode, 200, 'and is not in its way')
+    await issue({ ...all, date: at(21) }, 'drawAt', 'must not be after the start of the event')
     t.match((await put(id, { drawAt: null, capacity: null })).json().event, { drawAt: null, capacity: null })
     t.match((await put(id, { drawAt: at(10), capacity: 1 })).json().event, { drawAt: at(10), capacity: 1 })
   })
