@@ -103,6 +103,10 @@ export async function updateUser (
   return user
 }
 
+/**
+ * Changes the role of a user, even of the last admin: the role in the token of the requester decides, and the contract
+ * has no error for this case. So two admins can also demote each other one after the other.
+ */
 export async function setUserRole (sql: Sql, id: string, role: Role) {
   return expectOne(await sql<UserWithRole[]>`
     WITH changed AS (UPDATE users SET role = ${role} WHERE id = ${id} RETURNING *)
