@@ -107,40 +107,45 @@ export async function drawSeatsIn (sql: TransactionSql, eventId: string, tell: T
 /** Time between two looks for draws that are due. */
 const INTERVAL_MS = 5000
 
+const FAILED = 'Cannot draw seats: the service tries again every 5 seconds'
+
 interface Options {
   sql: Sql
   log: Pick<FastifyBaseLogger, 'info' | 'error'>
   tell: TellDraw
 }
 
-/** Draws the seats of all events whose draw is due. A failure of one draw delays no other. */
-export async function drawDue ({ sql, log, tell }: Options) {
+/**
+ * Draws the seats of all events whose draw is due. A failure of one draw delays no other. Logs the first failure of
+ * each event, whose id is then in `failing`.
+ */
+export async function drawDue ({ sql, log, tell }: Options, failing = new Set<string>()) {
   const due = await sql<{ id: string }[]>`
     SELECT event_id AS id FROM event_details
     WHERE draw_at <= statement_timestamp() AND draw_at IS NOT NULL AND drawn_at IS NULL ORDER BY draw_at
   `
-  const failures: unknown[] = []
   for (const { id } of due) {
     try {
       const entrants = await retryConflict(() => drawSeats(sql, id, tell))
       if (entrants === undefined) continue
       log.info({ event: 'seats-drawn' satisfies AuditEvent, target: id, entrants }, 'audit')
     } catch (error) {
-      failures.push(error)
+      if (!failing.has(id)) log.error({ err: error, target: id }, FAILED)
+      failing.add(id)
     }
   }
-  if (failures.length > 0) throw failures[0]
 }
 
 /** Draws seats when they are due until the signal aborts, alongside any number of other instances. */
 export async function runDraws (options: Options, signal: AbortSignal, intervalMs = INTERVAL_MS) {
+  const failing = new Set<string>()
   let isFailing = false
   while (!signal.aborted) {
     try {
-      await drawDue(options)
+      await drawDue(options, failing)
       isFailing = false
     } catch (error) {
-      if (!isFailing) options.log.error({ err: error }, 'Cannot draw seats: the service tries again every 5 seconds')
+      if (!isFailing) options.log.error({ err: error }, FAILED)
       isFailing = true
     }
     await sleep(intervalMs, undefined, { signal }).catch(() => {})

@@ -303,7 +303,9 @@ t.test('A draw that fails is tried again, and delays no other', async t => {
     if (id === ids[1]) throw new Error('No emails today')
     await tell(transaction, id, users)
   }
-  await t.rejects(drawDue({ sql, log: app.log, tell: failing }), new Error('No emails today'))
+  const start = log.length
+  await drawDue({ sql, log: app.log, tell: failing })
+  t.match(log.slice(start), new RegExp(`"level":50.*No emails today.*"target":"${ids[1]}"`))
   t.match([await drawOf(ids[0]!), await drawOf(ids[1]!)], [{ drawnAt: String }, { drawnAt: null, order: null }])
   await drawDue({ sql, log: app.log, tell })
   t.match(await drawOf(ids[1]!), { drawnAt: String })
@@ -321,6 +323,21 @@ t.test('Failures one after the other are logged once', async t => {
   const start = log.length
   await runDraws({ sql: failing, log: app.log, tell }, stop.signal, 1)
   t.equal(log.slice(start).split('"away"').length - 1, 2)
+})
+
+t.test('The first failure of each draw is logged', async t => {
+  const stop = new AbortController()
+  const due = [['one'], ['one', 'two'], ['one', 'two']]
+  const failing: any = async () => due.shift()!.map(id => ({ id }))
+  failing.begin = async () => {
+    if (due.length === 0) stop.abort()
+    throw new Error('No emails today')
+  }
+  const failures: unknown[] = []
+  const logger = { info () {}, error (failure: unknown) { failures.push(failure) } }
+  await runDraws({ sql: failing, log: logger, tell }, stop.signal, 1)
+  const err = new Error('No emails today')
+  t.strictSame(failures, [{ err, target: 'one' }, { err, target: 'two' }])
 })
 
 t.test('A registration beside the draw, or beside its setting, is before it or after it', async t => {
