@@ -116,15 +116,17 @@ interface Options {
 }
 
 /**
- * Draws the seats of all events whose draw is due. A failure of one draw delays no other. Logs the first failure of
- * each event, whose id is then in `failing`.
+ * Draws the seats of all events whose draw is due, until the signal aborts. A failure of one draw delays no other. Logs
+ * the first failure of each event, whose id is then in `failing`.
  */
-export async function drawDue ({ sql, log, tell }: Options, failing = new Set<string>()) {
+export async function drawDue ({ sql, log, tell }: Options, failing = new Set<string>(), signal?: AbortSignal) {
   const due = await sql<{ id: string }[]>`
     SELECT event_id AS id FROM event_details
     WHERE draw_at <= statement_timestamp() AND draw_at IS NOT NULL AND drawn_at IS NULL ORDER BY draw_at
   `
   for (const { id } of due) {
+    // A draw that waits for a lock takes up to DATABASE_TIMEOUT, so ten would take longer than a stop may.
+    if (signal?.aborted) return
     try {
       const entrants = await retryConflict(() => drawSeats(sql, id, tell))
       if (entrants === undefined) continue
@@ -142,7 +144,7 @@ export async function runDraws (options: Options, signal: AbortSignal, intervalM
   let isFailing = false
   while (!signal.aborted) {
     try {
-      await drawDue(options, failing)
+      await drawDue(options, failing, signal)
       isFailing = false
     } catch (error) {
       if (!isFailing) options.log.error({ err: error }, FAILED)

@@ -325,11 +325,13 @@ t.test('Failures one after the other are logged once', async t => {
   t.equal(log.slice(start).split('"away"').length - 1, 2)
 })
 
-t.test('The first failure of each draw is logged', async t => {
+t.test('The first failure of each draw is logged, and a stop waits for one draw only', async t => {
   const stop = new AbortController()
-  const due = [['one'], ['one', 'two'], ['one', 'two']]
+  const due = [['one'], ['one', 'two'], ['one', 'two', 'three']]
+  let begun = 0
   const failing: any = async () => due.shift()!.map(id => ({ id }))
   failing.begin = async () => {
+    begun++
     if (due.length === 0) stop.abort()
     throw new Error('No emails today')
   }
@@ -338,6 +340,7 @@ t.test('The first failure of each draw is logged', async t => {
   await runDraws({ sql: failing, log: logger, tell }, stop.signal, 1)
   const err = new Error('No emails today')
   t.strictSame(failures, [{ err, target: 'one' }, { err, target: 'two' }])
+  t.equal(begun, 4)
 })
 
 t.test('A registration beside the draw, or beside its setting, is before it or after it', async t => {
