@@ -75,6 +75,10 @@ export function resetPassword (
  */
 export async function verifyEmail (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, hash: string, network: string) {
   return sql.begin(async sql => {
+    // Of two accounts that change to one mailbox at once, the second sees the first.
+    await sql`
+      SELECT pg_advisory_xact_lock(hashtextextended(lower(new_email), 0)) FROM account_tokens WHERE hash = ${hash}
+    `
     const [account] = await sql<{ id: string, newEmail: string | null, wasVerified: boolean }[]>`
       WITH ${redeemToken(sql, 'email', hash)}
       SELECT id, new_email AS "newEmail", email_verified_at IS NOT NULL AS "wasVerified"
@@ -83,8 +87,6 @@ export async function verifyEmail (sql: Sql, outbox: Pick<Outbox, 'enqueue'>, ha
     if (!account) return undefined
     const { id, newEmail, wasVerified } = account
     if (newEmail !== null) {
-      // Of two accounts that change to one mailbox at once, the second sees the first.
-      await sql`SELECT pg_advisory_xact_lock(hashtextextended(lower(${newEmail}), 0))`
       if (await isTaken(sql, newEmail, id)) throw new HttpError(409, EMAIL_TAKEN)
       await sql`UPDATE users SET email = ${newEmail} WHERE id = ${id}`
     }
