@@ -16,7 +16,7 @@ export interface Usage {
 
 /**
  * Weight of a connection, and of a request without a complete response, in bytes. A connection with nothing but a
- * stream of changes has none: LIVE_CLIENTS limits them, and 100 would weigh more than an export of 300 MB.
+ * stream of changes has neither: LIVE_CLIENTS limits them, and 100 would weigh more than an export of 300 MB.
  */
 const WEIGHT = { connection: 2 * 1024, request: 64 * 1024 }
 
@@ -113,7 +113,7 @@ export class Memory {
     const connections = open.map(([socket, { network, responses, bytesRead, latest }]) => {
       const requests = [...responses].filter(response => !streams.has(response)).length
       const isStream = requests === 0 && responses.size > 0
-      const base = isStream ? 0 : WEIGHT.connection + socket.bytesRead - bytesRead
+      const base = (isStream ? 0 : WEIGHT.connection) + socket.bytesRead - bytesRead
       return { socket, network, latest, weight: base + WEIGHT.request * requests + socket.writableLength }
     }).filter(({ weight }) => weight > 0)
     // Of equal connections, the one with the latest request is closed first.

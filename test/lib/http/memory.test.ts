@@ -104,14 +104,19 @@ t.test('Requests without a response have weight, and of equal connections the la
   t.equal(closed(sockets), sockets.slice(20).map(({ name }) => name).join(' '))
 })
 
-t.test('Streams of changes and their connections have no weight', async t => {
+t.test('A stream of changes weighs no more than its request', async t => {
   const { memory, connections, open } = start()
   const listeners = Array.from({ length: 100 }, (_, n) => open('a', `a${n}`, 1))
+  const greedy = Array.from({ length: 200 }, (_, n) => open('c', `c${n}`, 1))
   for (const listener of listeners) listener.bytesRead = 200
+  for (const listener of greedy) listener.bytesRead = 20_000
   for (const { responses } of connections.values()) for (const response of responses) connections.streams.add(response)
   const others = Array.from({ length: 50 }, (_, n) => open('b', `b${n}`, 1))
   memory.enforce({ heap: 200 * MB, resident: 0 })
-  t.strictSame([closed(listeners), closed(others).split(' ').length], ['', 25])
+  t.strictSame([closed(listeners), closed(greedy).split(' ').length, closed(others)], ['', 185, ''])
+  for (const { destroy } of greedy) destroy()
+  memory.enforce({ heap: 200 * MB, resident: 0 })
+  t.strictSame([closed(listeners), closed(others).split(' ').length], ['', 26])
   open('a', 'a100').bytesRead = 9 * MB
   memory.enforce({ heap: 200 * MB, resident: 0 })
   t.equal(closed(listeners), '', 'nor does a network with a heavy connection lose them')
