@@ -60,7 +60,7 @@ export function buildApp (
     },
     // An id that cannot be decoded counts as an unknown id.
     rewriteUrl: ({ url = '' }) => toDecodable(url),
-    clientErrorHandler: sendClientError,
+    clientErrorHandler: (error, socket) => sendClientError(error, socket, connections.get(socket)?.last),
     // While the service closes, requests on open connections still get responses.
     return503OnClosing: false,
     // A migration may wait for locks for up to an hour. Other steps of the start have their own timeouts.

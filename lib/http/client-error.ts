@@ -1,5 +1,7 @@
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+
+import type { Connection } from './connections.ts'
 
 const CLIENT_ERRORS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 }
 
@@ -7,22 +9,11 @@ const CLIENT_ERRORS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HT
 const LINGER_MS = 1000
 
 /**
- * The last response of each connection, even after this response has ended. Otherwise, the rest of a refused upload
- * would get a second response. Responses are sent in order, so if the last is finished, all are finished.
- */
-const lastResponses = new WeakMap<Socket, ServerResponse>()
-
-/** Tracks the last response of each connection for `sendClientError`. Call it for each request. */
-export function trackResponse ({ socket }: IncomingMessage, response: ServerResponse) {
-  lastResponses.set(socket, response)
-}
-
-/**
  * Tells whether a client would understand an error as the response to the broken request. If this is a new request, the
- * last response must be finished. If it is the rest of the last request, its response must not have begun.
+ * last response must be finished. Responses are sent in order, so then all are finished. If it is the rest of the last
+ * request, its response must not have begun.
  */
-function awaitsResponse (connection: Socket) {
-  const response = lastResponses.get(connection)
+function awaitsResponse (response: Connection['last']) {
   if (!response) return true
   if (response.req.complete) return response.writableFinished
   // A response without a socket waits for an earlier response.
@@ -38,12 +29,12 @@ interface ClientError {
 /**
  * Responds to a request that Node's parser or the server refuses, for example because of a broken request line: sends
  * 400, 408 or 431 `{message}` and closes the connection. If the client could mistake this for part of another response,
- * closes without a response.
+ * closes without a response. `last` is the last response of the connection.
  */
-export function sendClientError (error: ClientError, socket: Socket) {
+export function sendClientError (error: ClientError, socket: Socket, last?: Connection['last']) {
   // The connection already has an error response and is closing. Later data is ignored.
   if (socket.writableEnded) return
-  if (!socket.writable || error.code === 'ECONNRESET' || !awaitsResponse(socket)) {
+  if (!socket.writable || error.code === 'ECONNRESET' || !awaitsResponse(last)) {
     socket.destroy()
     return
   }

@@ -11,6 +11,8 @@ export interface Connection {
   readonly isShared: boolean
   /** Responses that are not complete. */
   readonly responses: Set<ServerResponse>
+  /** The response to its latest request, until both are complete. */
+  last?: ServerResponse | undefined
   /** Number of its latest request or part of one, or of the latest one of all when it opened. */
   latest: number
   /** Value of `socket.bytesRead` when the connection was last without a request. */

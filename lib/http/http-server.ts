@@ -1,9 +1,9 @@
-import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 
 import type { Config } from '../config/config.ts'
-import { sendClientError, trackResponse } from './client-error.ts'
+import { sendClientError } from './client-error.ts'
 import { clientNetwork, isProxyOf } from './client-network.ts'
-import type { Connections } from './connections.ts'
+import type { Connection, Connections } from './connections.ts'
 import { closeTinyChunks } from './join-chunks.ts'
 
 /**
@@ -34,6 +34,11 @@ const LARGE = { pipelined: 4, length: 4096 }
  */
 const MAX_HEADERS = 100
 
+/** An idle connection that kept its last request held up to 35 KB. */
+function forget (connection: Connection, response: ServerResponse) {
+  if (connection.last === response) connection.last = undefined
+}
+
 const lengthOf = ({ url, rawHeaders }: IncomingMessage) => [url, ...rawHeaders].join('').length
 
 /**
@@ -58,7 +63,7 @@ export function createHttpServer (config: Config, connections: Connections, list
     // The client sends requests after the last response of its connection, such as the 431 below or a 408.
     if (socket.writableEnded) socket.destroy()
     if (!socket.destroyed && request.rawHeaders.length > 2 * MAX_HEADERS) {
-      sendClientError({ code: 'HPE_HEADER_OVERFLOW', rawPacket: `${request.method} ` }, socket)
+      sendClientError({ code: 'HPE_HEADER_OVERFLOW', rawPacket: `${request.method} ` }, socket, connection.last)
       // Otherwise, the chunks of its body stay in a list until the connection has closed.
       closeTinyChunks(request, connections)
       return
@@ -72,9 +77,12 @@ export function createHttpServer (config: Config, connections: Connections, list
       request.destroy()
       return
     }
-    trackResponse(request, response)
+    connection.last = response
     response.once('close', () => {
       responses.delete(response)
+      // Until its end, the rest of a refused upload must not get a second response.
+      if (request.complete) forget(connection, response)
+      else request.once('end', () => forget(connection, response))
       if (responses.size === 0) connection.bytesRead = socket.bytesRead
       if (!server.listening) server.closeIdleConnections()
     })

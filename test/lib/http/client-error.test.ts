@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { InjectOptions } from 'fastify'
 
@@ -172,6 +173,19 @@ t.test('A client that resets the connection does not get a response, and the ser
   await new Promise(resolve => socket.once('close', resolve))
   t.equal(socket.bytesWritten, 0)
   t.equal((await inject(app, 'GET', '/livez')).statusCode, 200)
+})
+
+t.test('An idle connection does not keep its last request', async t => {
+  const socket = connect(port, '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  socket.write('POST /unknown HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n')
+  await once(socket, 'data')
+  const [, connection] = [...app.connections].find(([{ remotePort }]) => remotePort === socket.localPort)!
+  t.ok(connection.last, 'the body has not arrived')
+  for (const bytes of ['12345', 'GET /livez HTTP/1.1\r\nHost: a\r\n\r\n']) {
+    socket.write(bytes)
+    while (connection.last) await sleep(5)
+  }
 })
 
 t.test('An error without a code is a 400', async t => {
