@@ -98,7 +98,7 @@ t.test('A member who leaves and takes a seat again and again adds no emails', as
   }
   t.strictSame(
     [...await sql`SELECT template, count(*)::int FROM emails GROUP BY template ORDER BY template`],
-    [{ template: 'event-changed', count: 1 }, { template: 'registration', count: 1 }],
+    [{ template: 'event-changed', count: 1 }, { template: 'registration', count: 1 }]
   )
 })
 
