@@ -126,6 +126,22 @@ export const ATTACKS: Record<string, Attack> = {
     socket.resume().write(HEAD('/me/export', author.token))
   }, otherNetwork),
   [BODIES_OF_NETWORKS]: target => sendBodies(target, 300, 900_000, otherNetwork),
+  'idle connections beside busy ones': ({ port }) => [
+    ...open(port, 2000, socket => socket.resume().write(HEAD('/livez'))),
+    ...open(port, 100, socket => {
+      const next = () => socket.write(`GET /livez HTTP/1.1\r\nHost: a\r\n${ALLOWED}\r\n`)
+      socket.on('data', next)
+      next()
+    }),
+  ],
+  'pictures on hosts with long international names': ({ port, author }) => open(port, 8, socket => {
+    const body = `{"imageUrl":"http://${'你'.repeat(5000)}"}`
+    const next = () => socket.write(
+      'PUT /club-pages/00000000-0000-0000-0000-000000000000 HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
+      `Authorization: Bearer ${author.token}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+    socket.on('data', next)
+    next()
+  }),
   'one connection that pipelines lists': ({ port }) => open(port, 1, socket => {
     const timer = setInterval(() => socket.write(otherList().repeat(5)), 20)
     socket.on('close', () => clearInterval(timer)).resume()
