@@ -1,4 +1,5 @@
-// Writes iCalendar (RFC 5545) from jCal (RFC 7265).
+// Writes iCalendar (RFC 5545) from jCal (RFC 7265). Without its escapes, calendar apps would read the lines of a
+// description as properties. ical.js does the same, but takes 4 MB of memory and 28 ms of each start.
 
 /** A property: its name, its parameters, the type of its value, and the value. */
 export type Property = [name: string, parameters: Record<string, string>, type: string, value: string | number]

@@ -155,7 +155,10 @@ export interface Lines {
   over: { id: string, until: string }[]
 }
 
-/** Locks events, and returns their lines. Changes at the same time follow one another. */
+/**
+ * Locks events, and returns their lines. Changes at the same time follow one another. Without the lock, two people who
+ * declined at the same time passed on two seats, but in 12 of 30 tries, one of the new holders got no email.
+ */
 export async function lockLines (sql: TransactionSql, events: PendingQuery<Row[]>): Promise<Lines> {
   await lockEvents(sql, events)
   const over = await sql<Lines['over']>`

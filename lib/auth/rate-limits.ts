@@ -4,8 +4,8 @@ import { sha256 } from '../values/formats.ts'
 import { Message, Named, RetryAfter } from '../values/schemas.ts'
 
 /**
- * A limit on uses within a window. Without it, a client could try 36,000 passwords of an account in 15 minutes on each
- * core, instead of 20, because a hash takes 25 ms. All instances on one database share the count.
+ * A limit on uses within a window. Without it, a client could try 36,000 passwords of an account in 15 minutes per core
+ * (25 ms each) instead of 20. All instances on one database share the count.
  */
 export interface RateLimit {
   name: 'failed-sign-ins-for-account' | 'failed-sign-ins-of-network' | 'new-passwords' | 'registrations' |

@@ -111,7 +111,7 @@ export async function giveOffice (sql: TransactionSql, userId: string, clubId: s
   return replaced?.id
 }
 
-/** Ends what a person is for a club beyond a member: an office, and the club on their card. */
+/** Ends the office of a person in a club, and removes the club from their card. A membership stays as it is. */
 export async function endOffice (sql: TransactionSql, userId: string, clubId: string) {
   await keepingMemberships(sql, userId, () => sql`
     UPDATE users SET club_id = NULL, role = CASE role WHEN 'ADMIN' THEN role ELSE 'STUDENT' END

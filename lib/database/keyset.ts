@@ -3,7 +3,7 @@ import type { PendingQuery, Row } from 'postgres'
 import { NIL_UUID } from '../values/formats.ts'
 import type { AnySql, Sql } from './pools.ts'
 
-/** Maximum number of rows per batch. Between batches, slow clients do not hold a connection or a snapshot. */
+/** Maximum number of rows per batch. */
 const BATCH_ROWS = 250
 
 /** Size at which a batch ends. The row that exceeds it is included. */
@@ -30,7 +30,8 @@ export type Reader = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>
 export type ReadBatch<Row> = (sql: Sql, after: KeysetPosition) => PromiseLike<readonly (Row & KeysetPosition)[]>
 
 /**
- * Reads all rows, newest first. Resolves after the first batch, so that early errors occur before a response starts.
+ * Reads all rows, newest first. A single statement would hold all rows in memory, or a connection and a snapshot for as
+ * long as a slow client downloads. Resolves after the first batch, so that early errors occur before a response starts.
  */
 export async function readInBatches<Row> (read: Reader, readBatch: ReadBatch<Row>): Promise<AsyncIterable<Row>> {
   const first = await readAfter(START)

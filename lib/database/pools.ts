@@ -21,8 +21,8 @@ export interface Database {
   sql: Sql
   /**
    * A pool of one connection for the snapshot, which must not wait for long statements or locks. All cached responses
-   * and all checks of tokens wait for it. When it also looked for emails, they waited up to five seconds for a
-   * migration that locked the emails.
+   * and all checks of tokens wait for it. A sender of emails that used this pool waited for a table that a migration
+   * had locked, and all of them waited up to five seconds behind it.
    */
   shortSql: Sql
   /**

@@ -42,11 +42,11 @@ interface Options {
 const FADE_MS = 1000
 
 /**
- * Keeps a flood of one network from delaying others: alongside 40 clients that want slow lists, nine of ten requests of
- * others took 125 ms, and 381 ms without the rule of half of the places. Runs a limited number of tasks in parallel,
- * fair by network: the next place goes to the network whose tasks held places for the least time recently. While other
- * networks are there, a network begins no task beyond half of the places. If the queue is full, the newest task of the
- * network with the most waiting tasks is refused.
+ * Shares places fairly between networks. Without it, a flood of one network delays all others. Runs a limited number of
+ * tasks in parallel: the next place goes to the network whose tasks held places for the least time recently. While
+ * other networks are there, a network begins no task beyond half of the places: alongside 40 clients that want slow
+ * lists, nine of ten requests of others took 125 ms, and 381 ms without this rule. If the queue is full, the newest
+ * task of the network with the most waiting tasks is refused.
  */
 export class FairQueue {
   /** Number of tasks that were refused, or that nobody wanted any more. */
