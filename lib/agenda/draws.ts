@@ -10,9 +10,9 @@ import { answeredAt, inLineSince, lockEvents, withAnswers } from './seats.ts'
 
 // Without draws, thirty seats can be gone within a minute, and the fastest people get them. With a draw, all who
 // register until then have the same chance. It is only a different order of the line, so it needs no seats of its own.
-// People in line when it is set keep their places. Later people are its entrants, and nobody of them has a seat. Then
-// the draw gives them new places in the order of their lots, behind the people in line before them and in front of
-// everybody after the draw. So seats, positions and all that depends on them are derived from the line as without a
+// People in line when it is set keep their places. Later people are its entrants, and none of them has a seat until the
+// draw. The draw gives them new places in the order of their lots, behind the people in line before them and in front
+// of everybody after the draw. So seats, positions and numbers of free seats are derived from the line as without a
 // draw, and a seat that was seen is kept for the same reasons.
 //
 // The lot of a registration is a hash of a secret seed and its id, which the service makes. The hash of the seed is
