@@ -201,7 +201,7 @@ export function addEvent (
  * An event before a change: columns as `toColumns` makes them, because they are compared with the new columns, and
  * fields, because they are merged with the body.
  */
-interface Known {
+interface Before {
   date: Date
   sequence: number
   until: string
@@ -231,27 +231,27 @@ export function changeEvent (
   return sql.begin(async sql => {
     const lines = await lockLines(sql, sql`SELECT ${id}::uuid`)
     await findManagedEvent(sql, user, id, EVENT_NOT_ALLOWED)
-    const [known] = await sql<[Known]>`
+    const [before] = await sql<[Before]>`
       SELECT
         date, sequence, ${runsUntil(sql)}::text AS until, duration_ms::float, place, online_url, capacity,
         opens_at AS "opensAt", closes_at AS "closesAt", draw_at AS "drawAt", drawn_at IS NOT NULL AS "isDrawn",
         ${knownEvent(sql)} AS event
       FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
     `
-    checkWindow({ ...known, ...changes })
-    const drawAt = await findDrawChange(sql, id, known, changes)
+    checkWindow({ ...before, ...changes })
+    const drawAt = await findDrawChange(sql, id, before, changes)
     const columns = {
       ...toColumns(changes, STORED_DETAILS),
-      ...endsAt !== undefined && { duration_ms: durationOf(new Date(date ?? known.date), endsAt) },
+      ...endsAt !== undefined && { duration_ms: durationOf(new Date(date ?? before.date), endsAt) },
       event_id: id,
     }
-    const next = { ...known, ...columns }
-    const isNews = (['duration_ms', 'place', 'online_url'] as const).some(column => next[column] !== known[column])
-    const isDrawMoved = drawAt instanceof Date && known.drawAt !== null
+    const next = { ...before, ...columns }
+    const isNews = (['duration_ms', 'place', 'online_url'] as const).some(column => next[column] !== before[column])
+    const isDrawMoved = drawAt instanceof Date && before.drawAt !== null
     // A draw needs a number of seats.
     if (drawAt === null) await removeDraw(sql, id)
     // Before the capacity changes, because `seatsOf` reads it.
-    if (next.capacity !== known.capacity) {
+    if (next.capacity !== before.capacity) {
       await sql`
         INSERT INTO event_details AS details (event_id, seated_until)
         SELECT ${id}, max(since) FROM (${seatsOf(sql, sql`${id}::uuid`)}) AS seats WHERE state = 'seated'
@@ -267,17 +267,17 @@ export function changeEvent (
     // One request is one change: the trigger has counted the title and the date one by one.
     await sql`
       WITH changed AS (
-        UPDATE events SET sequence = ${known.sequence + 1}
-        WHERE id = ${id} AND (sequence > ${known.sequence} OR ${isNews || isDrawMoved})
+        UPDATE events SET sequence = ${before.sequence + 1}
+        WHERE id = ${id} AND (sequence > ${before.sequence} OR ${isNews || isDrawMoved})
         RETURNING *
       )
       ${outbox.enqueueBatch('event-changed', sql`
         SELECT
           id::text AS key, id AS event_id,
-          jsonb_build_object('event', id, 'known', ${JSON.stringify(known.event)}::text::jsonb) AS data,
+          jsonb_build_object('event', id, 'known', ${JSON.stringify(before.event)}::text::jsonb) AS data,
           ${registeredFor(sql, sql`events.id`)} AS user_ids
         FROM changed AS events ${withDetails(sql)}
-        WHERE greatest(${known.until}::text::timestamptz, ${runsUntil(sql)}) > now()
+        WHERE greatest(${before.until}::text::timestamptz, ${runsUntil(sql)}) > now()
       `, user.id, CHANGES)}
     `
     await tellSeats(sql, outbox, lines, user.id)
@@ -291,19 +291,19 @@ export function changeEvent (
  * change is not possible.
  */
 async function findDrawChange (
-  sql: TransactionSql, id: string, known: Known, changes: Static<typeof update.body>
+  sql: TransactionSql, id: string, before: Before, changes: Static<typeof update.body>
 ) {
-  const drawAt = changes.drawAt === undefined ? known.drawAt : changes.drawAt === null ? null : new Date(changes.drawAt)
-  const isChanged = drawAt?.getTime() !== known.drawAt?.getTime()
-  if (isChanged && known.isDrawn) throw new HttpError(409, SEATS_DRAWN)
-  if (drawAt && !known.isDrawn) {
-    const hadDraw = known.drawAt !== null
+  const drawAt = changes.drawAt ? new Date(changes.drawAt) : changes.drawAt === null ? null : before.drawAt
+  const isChanged = drawAt?.getTime() !== before.drawAt?.getTime()
+  if (isChanged && before.isDrawn) throw new HttpError(409, SEATS_DRAWN)
+  if (drawAt && !before.isDrawn) {
+    const hadDraw = before.drawAt !== null
     if (hadDraw && changes.capacity === null) throw validationError('capacity', 'cannot be removed before the draw')
-    const date = new Date(changes.date ?? known.date)
-    const opensAt = changes.opensAt ? new Date(changes.opensAt) : known.opensAt
+    const date = new Date(changes.date ?? before.date)
+    const opensAt = changes.opensAt ? new Date(changes.opensAt) : before.opensAt
     // `PUT /events/:id` can move the event to a date before its draw, which hinders no other change.
-    if (isChanged || date.getTime() !== known.date.getTime() || opensAt?.getTime() !== known.opensAt?.getTime()) {
-      await checkDraw(sql, drawAt, { ...known, ...changes, date }, isChanged)
+    if (isChanged || date.getTime() !== before.date.getTime() || opensAt?.getTime() !== before.opensAt?.getTime()) {
+      await checkDraw(sql, drawAt, { ...before, ...changes, date }, isChanged)
     }
   }
   if (!isChanged) return undefined
