@@ -2,7 +2,7 @@ import { assertFound, idOfEmail } from '../accounts/accounts.ts'
 import { loadConfig } from '../config/config.ts'
 import { isText, printableLine } from '../values/formats.ts'
 import {
-  dismissEmails, emailTo, enqueueEmails, type ListedEmail, listEmails, retryEmails, STATES,
+  dismissEmails, emailTo, enqueueEmails, type ListedEmail, listEmails, retryEmails, STATUSES,
 } from '../email/emails.ts'
 import { isEmailConfigured } from '../email/transport.ts'
 import { StartupError } from '../config/startup-error.ts'
@@ -11,7 +11,7 @@ import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.
 const USAGE = `Usage: npm run email -- COMMAND
 
   list [--state STATE] [--json]
-      list unsent emails, their recipients and errors, or all emails in this state: ${STATES.join(', ')}
+      list unsent emails, their recipients and errors, or all emails in this state: ${STATUSES.join(', ')}
   retry ID
   retry --all
       send a failed email again, or all failed emails
@@ -37,9 +37,9 @@ export default async function emailCommand (args: string[]) {
 
   switch (command) {
     case 'list': {
-      const state = STATES.find(name => name === values.state)
-      if (values.state !== undefined && !state) throw new UsageError(`--state must be ${STATES.join(' or ')}`)
-      const emails = await onTables(sql => listEmails(sql, state))
+      const status = STATUSES.find(name => name === values.state)
+      if (values.state !== undefined && !status) throw new UsageError(`--state must be ${STATUSES.join(' or ')}`)
+      const emails = await onTables(sql => listEmails(sql, status))
       return values.json ? console.log(JSON.stringify(emails)) : showLines(emails)
     }
     case 'retry':

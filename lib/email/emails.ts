@@ -6,14 +6,14 @@ import type { ClaimedEmail, Recipient } from './content.ts'
 import { isNotification, isNotified } from './notifications.ts'
 
 /**
- * An email is always in one of these states:
+ * An email always has one of these statuses:
  *
  * - pending: it will be sent when it is due. A sender that claims it sets the due time to the end of the lease.
  * - sent: the SMTP server has accepted it.
  * - failed: the SMTP server has refused it permanently, or for five days.
  */
-export const STATES = ['pending', 'sent', 'failed'] as const
-export type EmailState = typeof STATES[number]
+export const STATUSES = ['pending', 'sent', 'failed'] as const
+export type EmailStatus = typeof STATUSES[number]
 
 /** Time until another sender may claim an email. The claiming sender stops trying before that. */
 export const LEASE_SECONDS = 300
@@ -31,7 +31,7 @@ export interface Version {
 export interface Outcome {
   id: string
   /** `obsolete` means that the facts have changed, so the email was not sent. */
-  status: EmailState | 'obsolete'
+  status: EmailStatus | 'obsolete'
   error?: string
   /** The facts that the email announces. The email may have arrived, even if the attempt failed. */
   announced?: object
@@ -213,13 +213,13 @@ export async function findRecipient (sql: Sql, id: string): Promise<Recipient | 
 }
 
 /**
- * Numbers of unsent emails by state, with the age of the oldest email in seconds. `untried` counts the due emails that
+ * Numbers of unsent emails by status, with the age of the oldest email in seconds. `untried` counts the due emails that
  * no sender has tried; the age of a bulk email is at most the time since one was sent, because MAIL_RATE limits them.
  * `batches` counts the due email batches; its age is the time since the oldest batch was due that waits for no
  * email of its own cause. A batch that waits for such emails is not late.
  */
 export type EmailCounts =
-  Record<Exclude<EmailState, 'sent'> | 'untried' | 'batches', { count: number, age: number }>
+  Record<Exclude<EmailStatus, 'sent'> | 'untried' | 'batches', { count: number, age: number }>
 
 /** Counts unsent emails. */
 export async function countEmails (sql: Sql): Promise<EmailCounts> {
@@ -252,20 +252,20 @@ export interface ListedEmail {
   userId: string
   /** The address that the email goes to. */
   to: string
-  status: EmailState
+  status: EmailStatus
   attempts: number
   error: string | null
   createdAt: string
 }
 
-/** Lists the emails in a state, or all unsent emails, oldest first. */
-export function listEmails (sql: Sql, state?: EmailState) {
+/** Lists the emails with a status, or all unsent emails, oldest first. */
+export function listEmails (sql: Sql, status?: EmailStatus) {
   return sql<ListedEmail[]>`
     SELECT
       emails.id, template, user_id AS "userId", status, attempts, error, iso8601(emails.created_at) AS "createdAt",
       CASE template WHEN 'email-change-notice' THEN data ->> 'from' ELSE coalesce(data ->> 'to', email) END AS to
     FROM emails JOIN users ON users.id = user_id
-    WHERE ${state ? sql`status = ${state}` : sql`status <> 'sent'`}
+    WHERE ${status ? sql`status = ${status}` : sql`status <> 'sent'`}
     ORDER BY emails.created_at, emails.id
   `
 }

@@ -1,7 +1,7 @@
 // Two instances that send email through a server whose connections break, and are killed.
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { EmailState } from '#lib/email/emails.js'
+import type { EmailStatus } from '#lib/email/emails.js'
 import { PostgresServer } from '../postgres-server.ts'
 import { type MailServer, type Stage, startMailServer, STAGES } from '../smtp.ts'
 import type { Teardown } from '../scope.ts'
@@ -119,7 +119,7 @@ const CLAIMED = 24
 /** Each email arrives, and twice only if its connection broke after its last byte, or its sender was killed. */
 async function judge ({ look }: Fixture, server: MailServer, emails: number, kills: number) {
   const counts = server.counts()
-  const rows = await look(sql => sql<{ id: string, status: EmailState }[]>`SELECT id, status FROM emails`)
+  const rows = await look(sql => sql<{ id: string, status: EmailStatus }[]>`SELECT id, status FROM emails`)
   const problems = rows.length === emails ? [] : [`${rows.length} of ${emails} emails are left`]
   for (const { id, status } of rows) {
     const count = counts.get(id) ?? 0
