@@ -120,7 +120,7 @@ async function createMetrics (app: FastifyInstance) {
   counter('response_cache_misses_total', 'Cache misses: reads from the database, shared by concurrent requests',
     () => cache.counts.misses)
   counter('response_cache_validations_total', 'Queries for the current snapshot, shared by concurrent requests',
-    () => cache.counts.snapshots)
+    () => cache.counts.validations)
   gauge('response_cache_bytes', 'Size of cached responses in bytes', cache.bytes)
 
   if (outbox.isConfigured) {

@@ -72,11 +72,11 @@ const ENCODED_FORMS = 3
 
 const unlimited = () => new FairQueue({ concurrency: Infinity, maxLength: Infinity, createError: Error })
 
-/** Numbers of hits, of misses, and of reads of the snapshot. */
+/** Numbers of hits, of misses, and of validations, which are reads of the snapshot. */
 export interface CacheCounts {
   hits: number
   misses: number
-  snapshots: number
+  validations: number
 }
 
 /**
@@ -100,7 +100,7 @@ export function createSnapshotCache ({
   })
   const currentId = snapshotId(sql)
   const shareRead = singleFlight<CacheEntry>()
-  const counts: CacheCounts = { hits: 0, misses: 0, snapshots: 0 }
+  const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
   /** The next read of the snapshot, which callers can still join. */
   let next: Promise<Snapshot> | undefined
   /** The keys to look up with it. */
@@ -124,7 +124,7 @@ export function createSnapshotCache ({
       const own = { since: performance.now() }
       const [oldest = own] = running
       if (own.since - oldest.since > timeoutSeconds * 1000) throw new Error('The database does not respond')
-      counts.snapshots++
+      counts.validations++
       running.add(own)
       try {
         const [snapshot] = await shortSql<[Snapshot]>`SELECT ${currentId} AS id ${andFound}`

@@ -428,14 +428,14 @@ t.test('It also covers the wait for a shared snapshot', async t => {
   // One after the other they would take a timeout each.
   t.ok(late.seconds < seconds + 0.7, `${late.seconds} and ${seconds} s`)
 
-  const { snapshots } = app.cache.counts
+  const { validations } = app.cache.counts
   const { token } = await person(Object.assign(Object.create(app), { sql }))
   for (const path of ['/clubs', '/testimonials?page=2', '/auth/me']) {
     const start = performance.now()
     t.equal((await inject(app, 'GET', path, undefined, { authorization: `Bearer ${token}` })).statusCode, 500, path)
     t.ok(performance.now() - start < 900, 'at once, since the database is known not to answer')
   }
-  t.equal(app.cache.counts.snapshots, snapshots)
+  t.equal(app.cache.counts.validations, validations)
   release()
   // What was held is still on its way, and a connection that was silent is made again.
   while ((await get()).status !== 200) await sleep(20)

@@ -133,10 +133,10 @@ t.test('GET /blogs/:id ignores a revoked token', async t => {
 
 t.test('A token without a user of this service is looked up nowhere', async t => {
   for (const id of ['', 'x', "{'", 'x'.repeat(36), '0190A1B2-C3D4-7E5F-8A6B-7C8D9E0F1A2B']) {
-    const { snapshots } = app.cache.counts
+    const { validations } = app.cache.counts
     const { statusCode } = await get(app.issueToken({ id, role: 'STUDENT' }), '/me/export')
     t.not(statusCode, 500, id)
-    t.equal(app.cache.counts.snapshots, snapshots, id)
+    t.equal(app.cache.counts.validations, validations, id)
   }
 })
 
@@ -145,7 +145,7 @@ t.test('A request reads the snapshot once, also when it is served from memory', 
   await get(ada.token)
   const before = { ...app.cache.counts }
   t.equal((await get(ada.token)).statusCode, 200)
-  t.equal(app.cache.counts.snapshots, before.snapshots + 1)
+  t.equal(app.cache.counts.validations, before.validations + 1)
 })
 
 t.test('Operations fail as declared when the read of the snapshot does', async t => {

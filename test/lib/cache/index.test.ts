@@ -262,7 +262,7 @@ t.test('A read of the snapshot looks up the keys of its requests in the same sta
   }
   t.strictSame(await get('eve'), ['null', 0])
   for (let time = 0; time < 2; time++) t.strictSame(await get('ada'), ['{"ada":"one"}', 1])
-  t.strictSame(app.cache.counts, { hits: 1, misses: 2, snapshots: 3 }, 'one read of the snapshot a request')
+  t.strictSame(app.cache.counts, { hits: 1, misses: 2, validations: 3 }, 'one read of the snapshot a request')
 
   await sql`INSERT INTO notes VALUES ('eve', 'two')`
   const both = { ada: 'one', eve: 'two' }

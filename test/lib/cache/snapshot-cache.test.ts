@@ -85,7 +85,7 @@ test('While a read of the snapshot exceeds the timeout, others fail at once', as
     await sql`LOCK TABLE writes`
     slow = shortSql`SELECT FROM writes`.execute()
     first = cache.readSnapshot()
-    while (cache.counts.snapshots === 0) await sleep(5)
+    while (cache.counts.validations === 0) await sleep(5)
     const clock = t.capture(performance, 'now', () => now() + 61_000)
     await t.rejects(cache.readSnapshot(), { message: 'The database does not respond' })
     clock.restore()
