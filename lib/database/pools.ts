@@ -101,7 +101,7 @@ export async function openDatabase (
     return { ...database, close }
   } catch (error) {
     await close()
-    throw new StartupError(`Cannot reach the database at ${address(server.url)}: ${explain(error)}`)
+    throw new StartupError(`Cannot reach the database at ${locationOf(server.url)}: ${explain(error)}`)
   }
 }
 
@@ -193,8 +193,8 @@ function messageOf (error: unknown) {
   return message || code
 }
 
-/** Formats a database URL without user, password and options. */
-export function address (url: string) {
+/** Returns the host, the port and the database of a URL, without user, password and options. */
+function locationOf (url: string) {
   const { host, port, database = '' } = readDatabaseUrl(url)
   return `${host.includes(':') ? `[${host}]` : host}:${port}/${database}`
 }
