@@ -8,7 +8,7 @@ import { findManagedEvent } from '../../lib/accounts/permissions.ts'
 import { type ReadBatch, readInBatches } from '../../lib/database/keyset.ts'
 import { toCsv, toFileName } from '../../lib/values/csv.ts'
 import { REGISTRATIONS_NOT_ALLOWED } from '../../lib/values/schemas.ts'
-import { allUsers, registrationsOf } from './queries.ts'
+import { allUsers, registrantsOf } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** Lists as files for spreadsheets. */
@@ -24,7 +24,7 @@ const exports: FastifyPluginAsyncTypebox = async app => {
     const name = ['registrations', event.date.slice(0, 10), toFileName(event.title)].filter(Boolean).join('-')
     return send(request, reply, {
       name,
-      rows: registrationsOf(id),
+      rows: registrantsOf(id),
       columns: { name: 'name', email: 'email', time: 'registeredAt', state: 'state', answeredAt: 'answeredAt' },
       event: 'registrations-exported',
       target: id,

@@ -3,7 +3,7 @@ import { answeredAt, type SeatState, stateOf, withAnswers } from '../../lib/agen
 import { untrimmedName } from '../../lib/database/columns.ts'
 import { type ReadBatch, nextRows } from '../../lib/database/keyset.ts'
 
-interface Registration {
+interface Registrant {
   name: string
   email: string
   state: SeatState
@@ -11,8 +11,8 @@ interface Registration {
   answeredAt: string | null
 }
 
-/** Returns batches of registrations for an event. */
-export const registrationsOf = (eventId: string): ReadBatch<Registration> => (sql, last) => nextRows(sql, last, sql`
+/** Returns batches of the people who registered for an event. */
+export const registrantsOf = (eventId: string): ReadBatch<Registrant> => (sql, last) => nextRows(sql, last, sql`
   SELECT
     registered_at AS at, registrations.id, ${untrimmedName(sql)} AS name, email,
     ${stateOf(sql, sql`${eventId}`)} AS state, iso8601(${answeredAt(sql)}) AS "answeredAt",

@@ -202,7 +202,7 @@ const [last] = await sql`
   WHERE event_id = (SELECT id FROM events ORDER BY id DESC LIMIT 1) ORDER BY registered_at DESC, id LIMIT 1
 `
 const crowd = last as Record<'event' | 'user' | 'registration', string>
-const exported = exports.registrationsOf(crowd.event)
+const exported = exports.registrantsOf(crowd.event)
 const [firstRow] = await exported(sql, { time: 'infinity', id: NONE })
 
 const app = await build(t, { DATABASE_URL, ...MAIL })
@@ -276,8 +276,8 @@ const crowded: Record<string, [() => PromiseLike<unknown>, number]> = {
   agendaEventQuery: [() => read(agenda.agendaEventQuery(sql, crowd.event)), 0],
   seatsOfUserQuery: [() => read(ownSeats.seatsOfUserQuery(sql, crowd.user)), 0],
   ownCalendarQuery: [() => read(feeds.ownCalendarQuery(sql, undefined, crowd.user)), 0],
-  'registrationsOf, first batch': [() => exports.registrationsOf(crowd.event)(sql, { time: 'infinity', id: NONE }), 0],
-  'registrationsOf, next batch': [() => exported(sql, firstRow!), 0],
+  'registrantsOf, first batch': [() => exports.registrantsOf(crowd.event)(sql, { time: 'infinity', id: NONE }), 0],
+  'registrantsOf, next batch': [() => exported(sql, firstRow!), 0],
   insertRegistration: [() => events.insertRegistration(sql, outbox, id.user, crowd.event), 0],
   setComing: [() => ownSeats.setComing(sql, outbox, { userId: crowd.user, eventId: crowd.event, coming: false }), 0],
   changeEvent: [
