@@ -2,17 +2,14 @@ import { Type } from '@sinclair/typebox'
 
 import type { AnySql } from '../database/pools.ts'
 import { eventColumns, registrationCount } from '../database/columns.ts'
-import { ClubCard, Count, Enum, eventFields, NullableString, ResponseObject } from '../values/schemas.ts'
+import {
+  ClubCard, Count, Enum, eventFields, NullableCount, NullableDateTime, NullableString, ResponseObject,
+} from '../values/schemas.ts'
 import { endOf } from './details.ts'
 import { drawsFrom, firstWaiting, SEAT_STATES } from './seats.ts'
 
-/** An integer or null in a response. */
-const NullableCount = (description: string) =>
-  Type.Unsafe<number | null>({ type: ['integer', 'null'], description, examples: [3] })
-
-/** A time or null in a response. */
-const NullableTime = (description: string) =>
-  NullableString({ format: 'date-time', description, examples: ['2030-01-24T12:00:00.000Z'] })
+/** A time before the event of the examples. */
+const BEFORE = '2030-01-24T12:00:00.000Z'
 
 /** The fields of an event with its public details; `agendaColumns` selects them. */
 export const agendaFields = {
@@ -26,10 +23,10 @@ export const agendaFields = {
   capacity: NullableCount('The number of seats; `null` for no limit.'),
   seatsLeft: NullableCount('The number of free seats; `null` for no limit, and until the seats are drawn.'),
   waitingCount: Type.Integer({ description: 'The number of people who wait for a seat.', examples: [0] }),
-  opensAt: NullableTime('When registration opens; `null` if it always was.'),
-  closesAt: NullableTime('When registration closes; `null` if it never does.'),
-  drawAt: NullableTime('When the seats are to be drawn; `null` without a draw.'),
-  drawnAt: NullableTime('When the seats were drawn; `null` until then.'),
+  opensAt: NullableDateTime('When registration opens; `null` if it always was.', BEFORE),
+  closesAt: NullableDateTime('When registration closes; `null` if it never does.', BEFORE),
+  drawAt: NullableDateTime('When the seats are to be drawn; `null` without a draw.', BEFORE),
+  drawnAt: NullableDateTime('When the seats were drawn; `null` until then.', BEFORE),
 }
 
 /**

@@ -52,9 +52,17 @@ export const NullableString = (options: SchemaOptions = {}) =>
 /** A date-time in a response, from the SQL function `iso8601`: `2030-01-31T09:30:00.000Z`. */
 export const DateTime = Type.String({ title: 'DateTime', format: 'date-time', examples: [EXAMPLE_DATE] })
 
+/** A date-time or null in a response. */
+export const NullableDateTime = (description: string, example = EXAMPLE_DATE) =>
+  NullableString({ format: 'date-time', description, examples: [example] })
+
 export const OpaqueId = Type.String({ title: 'Id', examples: [EXAMPLE_ID] })
 
 export const Count = Type.Integer({ title: 'Count', examples: [12] })
+
+/** An integer or null in a response. */
+export const NullableCount = (description: string, example = 3) =>
+  Type.Unsafe<number | null>({ type: ['integer', 'null'], description, examples: [example] })
 
 /** How many people an email reaches, and how many it does not reach. */
 export const Reach = ResponseObject({ reached: Type.Integer(), notReached: Type.Integer() }, { title: 'Reach' })

@@ -4,8 +4,9 @@ import { AgendaEvent, agendaFields, seatFields } from '../../lib/agenda/fields.t
 import { MOST_CLUBS } from '../../lib/clubs/members.ts'
 import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
-  DateTime, EmailAddress, Enum, eventInputs, EventNotAllowed, EventNotFound, FullName, IdParam, Message, NullableString,
-  OpaqueId, Reach, RegistrationsNotAllowed, ResponseObject, RetryAfter, TextInput,
+  DateTime, EmailAddress, Enum, eventInputs, EventNotAllowed, EventNotFound, FullName, IdParam, Message,
+  NullableCount, NullableDateTime, NullableString, OpaqueId, Reach, RegistrationsNotAllowed, ResponseObject, RetryAfter,
+  TextInput,
 } from '../../lib/values/schemas.ts'
 
 const ONLINE_URL = { examples: ['https://meet.example.org/chess'] }
@@ -184,16 +185,10 @@ export const getDraw = {
     200: ResponseObject({
       draw: ResponseObject({
         drawAt: DateTime,
-        drawnAt: NullableString({
-          format: 'date-time', description: '`null` until the seats are drawn.', examples: DateTime.examples,
-        }),
+        drawnAt: NullableDateTime('`null` until the seats are drawn.'),
         commitment: Type.String(Hash('Is the same before and after the draw.')),
         seed: NullableString(Hash('`null` until the seats are drawn.')),
-        seats: Type.Unsafe<number | null>({
-          type: ['integer', 'null'],
-          description: 'The number of seats for the people in `order`, from its front; `null` for no limit.',
-          examples: [30],
-        }),
+        seats: NullableCount('The number of seats for the people in `order`, from its front; `null` for no limit.', 30),
         order: Type.Unsafe<string[] | null>({
           type: ['array', 'null'],
           items: OpaqueId,
@@ -221,11 +216,7 @@ export const listSeats = {
         name: FullName,
         email: EmailAddress,
         registeredAt: DateTime,
-        answeredAt: NullableString({
-          format: 'date-time',
-          description: 'When the person last said whether they come; `null` if that is not known.',
-          examples: DateTime.examples,
-        }),
+        answeredAt: NullableDateTime('When the person last said whether they come; `null` if that is not known.'),
         ...seatFields,
         isReached: Type.Boolean(),
       }, { title: 'Seat' })),

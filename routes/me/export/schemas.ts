@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
 
 import {
-  Avatar, ClubName, DateTime, EmailAddress, Enum, EventSummary, FirstName, LastName, NullableString, OpaqueId,
-  Offered, Office, ResponseObject, Role, Unauthorized,
+  Avatar, ClubName, DateTime, EmailAddress, Enum, EventSummary, FirstName, LastName, NullableDateTime, NullableString,
+  OpaqueId, Offered, Office, ResponseObject, Role, Unauthorized,
 } from '../../../lib/values/schemas.ts'
 import { NotificationSwitches } from '../notifications/schemas.ts'
 
@@ -40,16 +40,8 @@ const Registration = ResponseObject({
   id: OpaqueId,
   registeredAt: DateTime,
   coming: Type.Boolean({ description: 'Whether you come to the event.', examples: [true] }),
-  answeredAt: NullableString({
-    format: 'date-time',
-    description: 'When you last said whether you come; `null` if that is not known.',
-    examples: DateTime.examples,
-  }),
-  inLineSince: NullableString({
-    format: 'date-time',
-    description: 'Your place in line for a seat; `null` if you do not come.',
-    examples: DateTime.examples,
-  }),
+  answeredAt: NullableDateTime('When you last said whether you come; `null` if that is not known.'),
+  inLineSince: NullableDateTime('Your place in line for a seat; `null` if you do not come.'),
   event: EventSummary,
 })
 
