@@ -112,6 +112,7 @@ export const OfferedUntil = NullableString({
 })
 
 export const ClubName = Type.String({ examples: ['Chess Club'] })
+export const ClubDescription = Type.String({ examples: ['Openings, endings, and what lies between.'] })
 export const ClubImage = NullableString({
   title: 'ClubImage', examples: ['https://images.example.org/chess.png'],
 })

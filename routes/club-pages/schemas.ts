@@ -2,9 +2,9 @@ import { Type } from '@sinclair/typebox'
 
 import { JOINING, OFFER_DAYS } from '../../lib/clubs/members.ts'
 import {
-  Avatar, CLUB_NOT_ALLOWED, ClubImage, ClubName, ClubNotAllowed, ClubNotFound, Count, DateTime, EmailAddress, Enum,
-  FirstName, FullName, IdParam, LastName, Message, NameInput, NullableString, Offered, OfferedUntil, Office, OpaqueId,
-  ResponseObject, Unauthorized,
+  Avatar, CLUB_NOT_ALLOWED, ClubDescription, ClubImage, ClubName, ClubNotAllowed, ClubNotFound, Count, DateTime,
+  EmailAddress, Enum, FirstName, FullName, IdParam, LastName, Message, NameInput, NullableString, Offered,
+  OfferedUntil, Office, OpaqueId, ResponseObject, Unauthorized,
 } from '../../lib/values/schemas.ts'
 
 /** Error messages of a new name. */
@@ -17,8 +17,6 @@ export const ORGANIZES_ELSEWHERE = 'This person organizes a different club'
 /** The most requests in a response. */
 export const MOST_REQUESTS = 200
 
-const DESCRIPTION = { examples: ['Openings, endings, and what lies between.'] }
-
 const Joining = Enum(JOINING, {
   title: 'Joining',
   description: '`open`: everybody can join. `request`: who wants to join must ask. `closed`: nobody can join.',
@@ -28,7 +26,7 @@ const Joining = Enum(JOINING, {
 const fields = {
   id: OpaqueId,
   name: ClubName,
-  description: Type.String(DESCRIPTION),
+  description: ClubDescription,
   imageUrl: ClubImage,
   joining: Joining,
   memberCount: Count,
@@ -68,7 +66,7 @@ export const update = {
   params,
   body: Type.Object({
     name: Type.Optional(NameInput({ examples: ['Chess and Go'] })),
-    description: Type.Optional(Type.String({ format: 'visible', maxLength: 10_000, ...DESCRIPTION })),
+    description: Type.Optional(Type.String({ format: 'visible', maxLength: 10_000, ...ClubDescription })),
     imageUrl: Type.Optional(Type.Unsafe<string | null>({
       type: ['string', 'null'], format: 'url', examples: ClubImage.examples,
     })),

@@ -2,16 +2,14 @@ import { Type } from '@sinclair/typebox'
 
 import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
-  ClubImage, ClubName, EmailAddress, EventSummary, EXAMPLE_ID, FirstName, LastName, Message, NullableString, OpaqueId,
-  ResponseObject, Role,
+  ClubDescription, ClubImage, ClubName, EmailAddress, EventSummary, EXAMPLE_ID, FirstName, LastName, Message,
+  NullableString, OpaqueId, ResponseObject, Role,
 } from '../../lib/values/schemas.ts'
-
-const DESCRIPTION = { examples: ['Openings, endings, and what lies between.'] }
 
 const fields = {
   id: OpaqueId,
   name: ClubName,
-  description: Type.String(DESCRIPTION),
+  description: ClubDescription,
   imageUrl: ClubImage,
   clubHeadId: NullableString({ description: 'The id of the club head.', examples: [EXAMPLE_ID] }),
 }
@@ -41,7 +39,7 @@ export const create = {
   checkedByHandler: {
     body: Type.Object({
       name: Type.String({ description: 'The name must be unique.', examples: ClubName.examples }),
-      description: Type.String(DESCRIPTION),
+      description: ClubDescription,
       clubHeadEmail: Type.String({
         description: 'The email address of the account that leads the club.', examples: EmailAddress.examples,
       }),
