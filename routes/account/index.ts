@@ -21,8 +21,6 @@ import * as schemas from './schemas.ts'
 /** Time of a response about a forgotten password: longer than it takes to enqueue the email. */
 const FORGOTTEN_MS = 500
 
-const INVALID_LINK = 'Invalid or expired link'
-
 /** Operations by links in emails, without a sign-in, and the erasure of an account by an admin. */
 const account: FastifyPluginAsyncTypebox = async app => {
   const { LIMIT_WINDOW: windowSeconds } = app.config
@@ -66,13 +64,13 @@ const account: FastifyPluginAsyncTypebox = async app => {
     const hash = hashSecretToken(request.body.token)
     const { network } = request
     const account = await findAccountOfToken(app.sql, hash)
-    if (!account) throw new HttpError(400, INVALID_LINK)
+    if (!account) throw new HttpError(400, schemas.INVALID_LINK)
     await consume(app.sql, newPasswords(account.id, network), windowSeconds)
     await assertStrongPassword('password', request.body.password, account.email)
     const password = await app.queues.passwords.run(request, () => hashPassword(request.body.password))
     const user = await app.queues.operations.run(request, () =>
       resetPassword(app.sql, app.outbox, hash, { password, network }), PER_CONNECTION)
-    if (!user) throw new HttpError(400, INVALID_LINK)
+    if (!user) throw new HttpError(400, schemas.INVALID_LINK)
     audit(request, 'password-changed', { user, network, by: 'email' })
     return { message: 'Password set successfully' }
   })
@@ -83,7 +81,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
   }, async request => {
     const { network } = request
     const account = await verifyEmail(app.sql, app.outbox, hashSecretToken(request.body.token), network)
-    if (!account) throw new HttpError(400, INVALID_LINK)
+    if (!account) throw new HttpError(400, schemas.INVALID_LINK)
     const event = account.hasChanged ? 'email-changed' : 'email-verified'
     audit(request, event, { user: account.id, network })
     return { message: 'Email verified successfully' }

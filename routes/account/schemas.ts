@@ -44,6 +44,9 @@ export const forgotPassword = {
   },
 }
 
+/** Error message if the token of a link does not work. */
+export const INVALID_LINK = 'Invalid or expired link'
+
 export const resetPassword = {
   operationId: 'resetPassword',
   summary: 'Reset a password',
@@ -53,7 +56,7 @@ export const resetPassword = {
   body: Type.Object({ token: LinkToken(), password: NewPassword() }, { title: 'PasswordReset' }),
   response: {
     200: Message('Password set successfully'),
-    400: Message('Invalid or expired link'),
+    400: Message(INVALID_LINK),
     429: { ...Message(TOO_MANY_PASSWORDS), headers: RetryAfter },
     503: Busy,
   },
@@ -70,7 +73,7 @@ export const verifyEmail = {
   body: Type.Object({ token: LinkToken() }, { title: 'EmailVerification' }),
   response: {
     200: Message('Email verified successfully'),
-    400: Message('Invalid or expired link'),
+    400: Message(INVALID_LINK),
     409: Message(EMAIL_TAKEN),
   },
 }
