@@ -38,4 +38,4 @@ export type TemplateName = keyof typeof templates
 /** Templates of emails that go to many people at once. They wait for MAIL_RATE, and others overtake them. */
 export const BULK = new Set<string>([
   'club-news', 'club-request', 'draw', 'event-cancelled', 'event-changed', 'event-message', 'event-reminder', 'seat',
-])
+] satisfies TemplateName[])
