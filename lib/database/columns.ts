@@ -14,9 +14,8 @@ export const toColumn = (field: string) => field.replace(/[A-Z]/g, letter => `_$
  * The given values of these fields by their columns, in the order of the fields: with the order of the body, clients
  * could prepare any number of statements. A body may have other fields, which are ignored.
  */
-export const toColumns = (body: object, fields: readonly string[]) =>
-  Object.fromEntries(fields.filter(field => Object.hasOwn(body, field))
-    .map(field => [toColumn(field), body[field as keyof typeof body]]))
+export const toColumns = <Body extends object>(body: Body, fields: readonly (keyof Body & string)[]) =>
+  Object.fromEntries(fields.filter(field => Object.hasOwn(body, field)).map(field => [toColumn(field), body[field]]))
 
 /** The fields of an event within other objects. */
 export const eventSummary = (sql: AnySql) => sql`

@@ -90,8 +90,8 @@ const DETAILS = {
 }
 
 /** The fields of an event, and of its details, that are stored as they are given. */
-export const STORED_FIELDS = [...Object.keys(eventInputs), 'date']
-export const STORED_DETAILS = Object.keys(DETAILS)
+export const STORED_FIELDS = [...Object.keys(eventInputs) as (keyof typeof eventInputs)[], 'date'] as const
+export const STORED_DETAILS = Object.keys(DETAILS) as (keyof typeof DETAILS)[]
 
 const details = {
   endsAt: Detail<string>('string', {
