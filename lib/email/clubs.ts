@@ -12,7 +12,7 @@ import type { ClubDecision } from './templates/club.ts'
  * but not the author of the events. The query `events` has the columns `club_id`, `date` and `created_at`.
  */
 export const enqueueNews = (
-  sql: AnySql, outbox: Pick<Outbox, 'enqueueBatch'>, events: PendingQuery<Row[]>, userId: string | null
+  sql: AnySql, outbox: Outbox, events: PendingQuery<Row[]>, userId: string | null
 ) => outbox.enqueueBatch('club-news', sql`
   SELECT
     club_id::text AS key, NULL::uuid AS event_id,
@@ -27,7 +27,7 @@ export const enqueueNews = (
 
 /** SQL statement that enqueues an email to a member, or to somebody who was refused, about a decision of a user. */
 export const enqueueClubDecision = (
-  sql: AnySql, outbox: Pick<Outbox, 'enqueue'>,
+  sql: AnySql, outbox: Outbox,
   { userId, clubId, kind }: { userId: string, clubId: string, kind: ClubDecision['kind'] }, actorId: string
 ) => outbox.enqueue('club-decision', sql`
   SELECT

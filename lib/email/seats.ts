@@ -23,7 +23,7 @@ export async function tellSeats (
 }
 
 /** After a draw: enqueues an email to its entrants. The draw was due, so nobody causes it. */
-export const tellDraw = (outbox: Pick<Outbox, 'enqueueBatch'>): TellDraw => async (sql, eventId, userIds) => {
+export const tellDraw = (outbox: Outbox): TellDraw => async (sql, eventId, userIds) => {
   await sql`${outbox.enqueueBatch('draw', sql`
     SELECT
       ${eventId}::text AS key, ${eventId}::uuid AS event_id, jsonb_build_object('event', ${eventId}::text) AS data,
@@ -41,9 +41,7 @@ export const tellDraw = (outbox: Pick<Outbox, 'enqueueBatch'>): TellDraw => asyn
  *
  * If the event was created within the last day, the members of its club get its news.
  */
-export async function tellMissed (
-  sql: TransactionSql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>, { over }: Lines, cause: string | null
-) {
+export async function tellMissed (sql: TransactionSql, outbox: Outbox, { over }: Lines, cause: string | null) {
   if (over.length === 0) return
   const running = sql`
     SELECT id, until::timestamptz AS until

@@ -30,7 +30,7 @@ type CopiedEvent = Static<typeof copy.response[201]>['events'][number]
  * registration opens. Throws an HttpError if the event is unknown or the user may not manage it.
  */
 export function insertCopies (
-  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
+  sql: Sql, outbox: Outbox,
   { user, id, copies, timeZone, attempt }: {
     user: User, id: string, copies: EventCopy[], timeZone: string, attempt: Attempt | undefined,
   }

@@ -58,7 +58,7 @@ interface SentMessage {
  * no longer exist.
  */
 async function insertMessage (
-  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
+  sql: Sql, outbox: Outbox,
   { user, eventId, message: { subject, text }, attempt }: {
     user: User, eventId: string, message: MessageRoute['Body'], attempt: Attempt | undefined
   },

@@ -169,8 +169,7 @@ export const seatsQuery = (
  * before it opens, or the draw is not possible. `isDrawSet` tells whether this request has set a draw.
  */
 export function addEvent (
-  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, event: Static<typeof create.body>,
-  attempt: Attempt | undefined
+  sql: Sql, outbox: Outbox, user: User, event: Static<typeof create.body>, attempt: Attempt | undefined
 ) {
   const { date, endsAt = null } = event
   const drawAt = event.drawAt ? new Date(event.drawAt) : null
@@ -223,8 +222,7 @@ interface Before {
  * to people who get a seat.
  */
 export function changeEvent (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
-  { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
+  sql: Sql, outbox: Outbox, { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
   const { endsAt, date } = changes
   const eventColumns = toColumns(changes, STORED_FIELDS)
@@ -352,8 +350,7 @@ async function checkDraw (
  * to the person, unless the event is over or they do not come, and to the person who gets the seat.
  */
 export function removeSeat (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
-  { user, id, registrationId }: { user: User, id: string, registrationId: string }
+  sql: Sql, outbox: Outbox, { user, id, registrationId }: { user: User, id: string, registrationId: string }
 ) {
   return sql.begin(async sql => {
     // The lock order of an erasure prevents a deadlock.

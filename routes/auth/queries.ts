@@ -59,7 +59,7 @@ interface ProviderAccount extends Pick<Credentials, 'userId' | 'email' | 'role' 
  * confirmations of registrations.
  */
 export async function signInWithIdentity (
-  sql: Sql, outbox: Pick<Outbox, 'canVerify' | 'enqueue'>, identity: Identity & { email: string }
+  sql: Sql, outbox: Outbox, identity: Identity & { email: string }
 ): Promise<ProviderAccount> {
   const { email, id, avatar, firstName, lastName } = identity
   // Tried again here, because the identity provider takes the code of a sign-in only once.

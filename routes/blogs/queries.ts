@@ -158,8 +158,7 @@ async function bytesOfDrafts (sql: TransactionSql, authorId: string) {
 
 /** Changes the given fields. Enqueues an email to the author about a new status. */
 export async function updateBlog (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, picturesUrl: string | null,
-  { id, adminId, changes: { title, content, imageUrl, status } }:
+  sql: Sql, outbox: Outbox, picturesUrl: string | null, { id, adminId, changes: { title, content, imageUrl, status } }:
   { id: string, adminId: string, changes: Static<typeof update.body> }
 ) {
   return expectOne(await sql<BlogWithAuthor[]>`
@@ -178,8 +177,7 @@ export async function updateBlog (
 
 /** Changes the status. Enqueues an email to the author. */
 export async function setBlogStatus (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>,
-  { id, adminId, status }: { id: string, adminId: string, status: Blog['status'] }
+  sql: Sql, outbox: Outbox, { id, adminId, status }: { id: string, adminId: string, status: Blog['status'] }
 ) {
   return expectOne(await sql<Blog[]>`
     WITH before AS (${lockBlog(sql, id)}), changed AS (
@@ -202,9 +200,7 @@ const lockBlog = (sql: AnySql, id: string) => sql`
 `
 
 /** SQL statement that enqueues an email to the author if the status differs between `before` and `changed`. */
-const enqueueDecision = (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, adminId: string
-) => outbox.enqueue('blog-decision', sql`
+const enqueueDecision = (sql: Sql, outbox: Outbox, adminId: string) => outbox.enqueue('blog-decision', sql`
   SELECT author_id AS user_id, jsonb_build_object('blog', changed.id, 'status', changed.status) AS data, NULL AS key
   FROM changed JOIN before ON before.status <> changed.status
   WHERE changed.status IN ('PUBLISHED', 'ARCHIVED')

@@ -159,7 +159,7 @@ type ChangedMember = Static<typeof changeMemberSchema.response[200]>['member']
  * if a user or the club is unknown, or if the actor may not do this.
  */
 export function changeMember (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>, { actorId, clubId, userId, decision }:
+  sql: Sql, outbox: Outbox, { actorId, clubId, userId, decision }:
   { actorId: string, clubId: string, userId: string, decision: MemberDecision }
 ) {
   return sql.begin(async sql => {

@@ -60,7 +60,7 @@ export const eventsOfMemberQuery = (sql: Sql, userId: string): CachedQuery<Body<
  * belong to a club.
  */
 export async function insertEvent (
-  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, userId: string,
+  sql: Sql, outbox: Outbox, userId: string,
   { title, description, imageUrl, data }: Static<typeof create.body> & { imageUrl: string }
 ) {
   const [event] = await sql<Event[]>`
@@ -81,8 +81,7 @@ export async function insertEvent (
  * seat while its date was in the past.
  */
 export function updateEvent (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
-  { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
+  sql: Sql, outbox: Outbox, { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
   const { title, description, imageUrl, data, clubId } = changes
   return sql.begin(async sql => {
@@ -126,7 +125,7 @@ export function updateEvent (
  * Deletes the event with its registrations if the user is allowed; returns `undefined` for an unknown event. Enqueues
  * emails to attendees of an event that is not over.
  */
-export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, user: User, id: string) {
+export function deleteEvent (sql: Sql, outbox: Outbox, user: User, id: string) {
   return sql.begin(async sql => {
     await lockEvents(sql, sql`SELECT ${id}::uuid`)
     // Messages about the event are sent even if it is deleted.
@@ -166,9 +165,7 @@ export function deleteEvent (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, use
  * open. Triggers count the registration (`count_event_registrations` in migrations/20261120000007000_counts.sql) and
  * give the user a place in line (`line_up` in migrations/20261129141000000_draws.sql).
  */
-export async function insertRegistration (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, eventId: string
-) {
+export async function insertRegistration (sql: Sql, outbox: Outbox, userId: string, eventId: string) {
   const [registration] = await sql<Registration[]>`
     WITH registrations AS (
       INSERT INTO event_registrations (user_id, event_id) SELECT ${userId}::uuid, ${eventId}::uuid

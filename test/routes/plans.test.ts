@@ -133,9 +133,9 @@ const EMAIL = { id: NONE, template: 'test', data: {}, key: null, attempts: 0, cr
 const outbox = {
   canLink: true,
   canVerify: true,
-  enqueue: (...rest: Parameters<Outbox['enqueue']>) => emails.enqueueEmails(sql, ...rest),
-  enqueueBatch: (...rest: Parameters<Outbox['enqueueBatch']>) => batches.enqueueBatch(sql, ...rest),
-}
+  enqueue: (...rest) => emails.enqueueEmails(sql, ...rest),
+  enqueueBatch: (...rest) => batches.enqueueBatch(sql, ...rest),
+} as Outbox
 
 /** Runs a cached query. The cache is too small for any entry. */
 const cache = createSnapshotCache({ sql, shortSql: sql, maxBytes: 1 })

@@ -55,7 +55,7 @@ const REFUSAL_DAYS = 7
  * club, and if the user cannot join.
  */
 export function joinClub (
-  sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>,
+  sql: Sql, outbox: Outbox,
   { userId, clubId, message, news }: { userId: string, clubId: string } & Static<typeof join.body>
 ) {
   return sql.begin(async sql => {
@@ -123,7 +123,7 @@ const deleteOldRefusals = (sql: TransactionSql) => sql`
  * Ends a membership, with an office in the club, or withdraws a request. Returns whether the user had an office, and
  * the new role if it changed. Throws an HttpError if the user is unknown or not in the club.
  */
-export function leaveClub (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, userId: string, clubId: string) {
+export function leaveClub (sql: Sql, outbox: Outbox, userId: string, clubId: string) {
   return sql.begin(async sql => {
     await lockOffices(sql, clubId, userId)
     const role = await findOwnRole(sql, userId)
@@ -153,7 +153,7 @@ export function leaveClub (sql: Sql, outbox: Pick<Outbox, 'enqueueBatch'>, userI
  * address of a different person.
  */
 export function answerOffer (
-  sql: Sql, outbox: Pick<Outbox, 'canVerify' | 'enqueue'>,
+  sql: Sql, outbox: Outbox,
   { userId, clubId, accept, office }: { userId: string, clubId: string } & Static<typeof answerOfferSchema.body>
 ) {
   return sql.begin(async sql => {

@@ -3,9 +3,7 @@ import { emailTo } from '../../../lib/email/emails.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 
 /** Enqueues an email with a link to the new address, and an email to the current address if it is verified. */
-export async function insertEmailChange (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, email: string, network: string
-) {
+export async function insertEmailChange (sql: Sql, outbox: Outbox, userId: string, email: string, network: string) {
   await sql`
     WITH account AS (
       SELECT id, email, email_verified_at FROM users WHERE id = ${userId} FOR KEY SHARE
@@ -19,9 +17,7 @@ export async function insertEmailChange (
 }
 
 /** Enqueues a verification email, requested by a client of this network. */
-export async function insertVerificationEmail (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, userId: string, network: string
-) {
+export async function insertVerificationEmail (sql: Sql, outbox: Outbox, userId: string, network: string) {
   await outbox.enqueue('email-verification', emailTo(sql, sql`
     SELECT id FROM users WHERE id = ${userId} FOR KEY SHARE
   `), network)

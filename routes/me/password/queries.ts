@@ -9,7 +9,7 @@ import type { Role } from '../../../lib/values/roles.ts'
  * the claims of the next token; `undefined` if the password has changed since, or the user was deleted.
  */
 export async function changePassword (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue'>, { id, from, to }: { id: string, from: string, to: string }
+  sql: Sql, outbox: Outbox, { id, from, to }: { id: string, from: string, to: string }
 ) {
   const [user] = await sql<{ id: string, role: Role, epoch: string }[]>`
     WITH changed AS (

@@ -40,8 +40,7 @@ export const seatsOfUserQuery = (sql: Sql, userId: string): CachedQuery<Body<typ
  * them about the event, they get the confirmation.
  */
 export function setComing (
-  sql: Sql, outbox: Pick<Outbox, 'enqueue' | 'enqueueBatch'>,
-  { userId, eventId, coming }: { userId: string, eventId: string, coming: boolean }
+  sql: Sql, outbox: Outbox, { userId, eventId, coming }: { userId: string, eventId: string, coming: boolean }
 ) {
   return sql.begin(async sql => {
     // Before the lock of the line, so that people without a registration do not delay the others.
