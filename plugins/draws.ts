@@ -1,7 +1,7 @@
 import fp from 'fastify-plugin'
 
 import { runDraws } from '../lib/agenda/draws.ts'
-import { tellDraw } from '../lib/email/seats.ts'
+import { tellDraw } from '../lib/email/enqueue-seats.ts'
 
 /** Draws seats while the service runs. */
 export default fp(async app => {

@@ -6,7 +6,7 @@ import postgres, { type TransactionSql } from 'postgres'
 import t from 'tap'
 
 import { drawSeats, newSeed } from '#lib/agenda/draws.js'
-import { tellDraw } from '#lib/email/seats.js'
+import { tellDraw } from '#lib/email/enqueue-seats.js'
 import { build, createDatabase, insert, MAIL, person, untilBlocked } from './helper.ts'
 import { startService, stop } from './process.ts'
 

@@ -8,7 +8,7 @@ import { UNIQUE_VIOLATION } from '../../lib/database/conflicts.ts'
 import { columnOf, type NotificationTemplate, readUnsubscribeToken } from '../../lib/email/notifications.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import { tellVerified } from '../../lib/email/seats.ts'
+import { tellVerified } from '../../lib/email/enqueue-seats.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { EMAIL_TAKEN } from './schemas.ts'
 

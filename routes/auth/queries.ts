@@ -7,7 +7,7 @@ import type { Identity } from '../../lib/auth/identity-provider.ts'
 import { PLACEHOLDER } from '../../lib/auth/passwords.ts'
 import { emailTo, enqueueEmails } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import { tellVerified } from '../../lib/email/seats.ts'
+import { tellVerified } from '../../lib/email/enqueue-seats.ts'
 import type { Role } from '../../lib/values/roles.ts'
 import type { me } from './schemas.ts'
 

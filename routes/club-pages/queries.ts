@@ -12,7 +12,7 @@ import {
 import type { AnySql, Sql } from '../../lib/database/pools.ts'
 import { avatarOf, fullName, toColumns } from '../../lib/database/columns.ts'
 import { EXCLUSION_VIOLATION } from '../../lib/database/conflicts.ts'
-import { enqueueClubDecision, enqueueLeftRequests } from '../../lib/email/clubs.ts'
+import { enqueueClubDecision, enqueueLeftRequests } from '../../lib/email/enqueue-clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import type { Role } from '../../lib/values/roles.ts'

@@ -10,9 +10,9 @@ import {
   registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
-import { enqueueNews } from '../../lib/email/clubs.ts'
+import { enqueueNews } from '../../lib/email/enqueue-clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import { tellMissed } from '../../lib/email/seats.ts'
+import { tellMissed } from '../../lib/email/enqueue-seats.ts'
 import {
   ALREADY_REGISTERED, type create, type list, type listMine, type listRegistered, type listRegistrations, type register,
   REGISTRATION_CLOSED, REGISTRATION_NOT_OPEN, type update,

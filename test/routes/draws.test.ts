@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import { drawDue, drawSeats, runDraws, type TellDraw } from '#lib/agenda/draws.js'
-import { tellDraw } from '#lib/email/seats.js'
+import { tellDraw } from '#lib/email/enqueue-seats.js'
 import { createLogger } from '#lib/http/logger.js'
 import { assertInvalid, assertMessage } from '../assertions.ts'
 import { build, inject, insert, MAIL, type Person, person, untilBlocked } from '../helper.ts'

@@ -7,7 +7,7 @@ import {
   endOffice, findMembership, giveOffice, lockOffices, withdrawOffer,
 } from '../../../lib/clubs/offices.ts'
 import type { AnySql, Sql } from '../../../lib/database/pools.ts'
-import { enqueueClubDecision, enqueueLeftRequests, enqueueRequests } from '../../../lib/email/clubs.ts'
+import { enqueueClubDecision, enqueueLeftRequests, enqueueRequests } from '../../../lib/email/enqueue-clubs.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import { findOwnRole } from '../own-account.ts'

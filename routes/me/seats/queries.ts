@@ -7,7 +7,7 @@ import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../../lib/database/pools.ts'
 import { lastAnnounced } from '../../../lib/email/events.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
-import { tellSeats } from '../../../lib/email/seats.ts'
+import { tellSeats } from '../../../lib/email/enqueue-seats.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import { EVENT_OVER, type list, type set } from './schemas.ts'
 

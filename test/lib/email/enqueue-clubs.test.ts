@@ -1,6 +1,6 @@
 import { writeEmails } from '#lib/email/batches.js'
 import { claimEmails, recordOutcomes } from '#lib/email/emails.js'
-import { enqueueNews } from '#lib/email/clubs.js'
+import { enqueueNews } from '#lib/email/enqueue-clubs.js'
 import { Sender } from '#lib/email/sender.js'
 import { templates } from '#lib/email/templates.js'
 import { assertMessage } from '../../assertions.ts'

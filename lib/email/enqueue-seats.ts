@@ -4,7 +4,7 @@ import { runsUntil, withDetails } from '../agenda/details.ts'
 import type { TellDraw } from '../agenda/draws.ts'
 import { comes, type Lines, newSeats, type SeatState, seatsOf } from '../agenda/seats.ts'
 import { arrayOf } from '../database/columns.ts'
-import { enqueueNews } from './clubs.ts'
+import { enqueueNews } from './enqueue-clubs.ts'
 import { lastAnnounced } from './events.ts'
 import type { Outbox } from './outbox.ts'
 
