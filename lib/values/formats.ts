@@ -80,8 +80,8 @@ export function isUuid (value: string) {
 }
 
 /**
- * The beginning of a URL with a host of more than 1,000 characters. The name of a host has at most 253, but a URL parser
- * accepts all, and takes 30 seconds for a name of 340,000 Chinese characters. It ignores tabs and line breaks.
+ * The beginning of a URL with a host of more than 1,000 characters. The name of a host has at most 253, but a URL
+ * parser accepts all, and takes 30 seconds for a name of 340,000 Chinese characters. It ignores tabs and line breaks.
  */
 const LONG_HOST = /^[\0- ]*(https?|wss?|ftp|file):[/\\]*[^/\\?#]{1001}/i
 
