@@ -10,6 +10,25 @@ export const arrayOf = (ids: string[]) => `{${ids.join()}}`
 /** The column of a field: `imageUrl` is stored as `image_url`. */
 export const toColumn = (field: string) => field.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`)
 
+// The driver prepares each text of a statement, and each combination of types of its parameters, on each connection,
+// and PostgreSQL keeps it. With a text for each subset of the given fields, 6,400 requests to change email preferences
+// took 121 MB of the memory of PostgreSQL. So the text is the same for all subsets.
+
+/**
+ * SQL: assignments of the given values of these fields to their columns; a missing field keeps its value. The parameter
+ * for a missing field is `filler`, which must be a boolean if the fields are, because the driver sends its type.
+ */
+export function assignments<Field extends string> (
+  sql: AnySql, body: Partial<Record<Field, string | boolean | null>>, fields: readonly Field[],
+  filler: boolean | null = null
+) {
+  return fields.map(field => {
+    const column = sql(toColumn(field))
+    const value = body[field]
+    return sql`${column} = CASE WHEN ${value !== undefined} THEN ${value ?? filler} ELSE ${column} END`
+  }).reduce((all, one) => sql`${all}, ${one}`)
+}
+
 /**
  * The given values of these fields by their columns, in the order of the fields: with the order of the body, clients
  * could prepare any number of statements. A body may have other fields, which are ignored.

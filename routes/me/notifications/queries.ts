@@ -1,6 +1,6 @@
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/pools.ts'
-import { toColumns } from '../../../lib/database/columns.ts'
+import { assignments } from '../../../lib/database/columns.ts'
 import { isNotified, preferences } from '../../../lib/email/notifications.ts'
 import { type list, type Notifications, SWITCH_NAMES } from './schemas.ts'
 
@@ -20,12 +20,12 @@ export const notificationsQuery = (
 
 /** Changes the given email preferences. Returns all preferences; `undefined` for an unknown user. */
 export function setNotifications (sql: Sql, userId: string, wanted: Partial<Notifications>) {
-  const columns = { ...toColumns(wanted, SWITCH_NAMES), user_id: userId }
   return sql.begin(async sql => {
     const { count } = await sql`SELECT FROM users WHERE id = ${userId} FOR KEY SHARE`
     if (count === 0) return undefined
+    await sql`INSERT INTO notifications (user_id) VALUES (${userId}) ON CONFLICT DO NOTHING`
     const [{ notifications }] = await sql<[{ notifications: Notifications }]>`
-      INSERT INTO notifications ${sql(columns)} ON CONFLICT (user_id) DO UPDATE SET ${sql(columns)}
+      UPDATE notifications SET ${assignments(sql, wanted, SWITCH_NAMES, false)} WHERE user_id = ${userId}
       RETURNING ${preferences(sql)} AS notifications
     `
     return notifications
