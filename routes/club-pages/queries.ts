@@ -10,7 +10,7 @@ import {
   withoutOffer,
 } from '../../lib/clubs/offices.ts'
 import type { AnySql, Sql } from '../../lib/database/pools.ts'
-import { avatarOf, fullName, toColumns } from '../../lib/database/columns.ts'
+import { assignments, avatarOf, fullName } from '../../lib/database/columns.ts'
 import { EXCLUSION_VIOLATION } from '../../lib/database/conflicts.ts'
 import { enqueueClubDecision, enqueueLeftRequests } from '../../lib/email/enqueue-clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
@@ -62,7 +62,6 @@ export async function changeClub (
   { userId, id, changes }: { userId: string, id: string, changes: Static<typeof update.body> }
 ): Promise<ClubPage> {
   const { name, joining } = changes
-  const fields = toColumns(changes, ['name', 'description', 'imageUrl'])
   return sql.begin(async sql => {
     // One rename at a time: two of the same name would be a deadlock, and three a 500.
     if (name !== undefined) await sql`SELECT pg_advisory_xact_lock(hashtextextended('names of clubs', 0))`
@@ -74,7 +73,7 @@ export async function changeClub (
     `
     const { isAdmin } = await findManager(sql, userId, id)
     if (name !== undefined && name !== club!.name && !isAdmin) throw new HttpError(403, NOT_RENAMED)
-    if (Object.keys(fields).length > 0) await sql`UPDATE clubs SET ${sql(fields)} WHERE id = ${id}`
+    await sql`UPDATE clubs SET ${assignments(sql, changes, ['name', 'description', 'imageUrl'])} WHERE id = ${id}`
     if (joining !== undefined) {
       await sql`
         INSERT INTO club_details (club_id, joining) VALUES (${id}, ${joining})
