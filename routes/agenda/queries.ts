@@ -8,7 +8,7 @@ import { agendaColumns, withCounts } from '../../lib/agenda/fields.ts'
 import { comes, inLineSince, lockLines, seatsOf, withAnswers } from '../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../lib/database/pools.ts'
-import { arrayOf, fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
+import { arrayOf, assignments, fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce } from '../../lib/database/idempotency.ts'
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
@@ -196,20 +196,17 @@ export function addEvent (
   })
 }
 
-/**
- * An event before a change: columns as `toColumns` makes them, because they are compared with the new columns, and
- * fields, because they are merged with the body.
- */
+/** An event before a change. Its fields are merged with the body, so their types are those of the body. */
 interface Before {
   date: Date
   sequence: number
   until: string
-  duration_ms: number | null
+  duration: number | null
   place: string | null
-  online_url: string | null
+  onlineUrl: string | null
   capacity: number | null
-  opensAt: Date | null
-  closesAt: Date | null
+  opensAt: string | null
+  closesAt: string | null
   drawAt: Date | null
   isDrawn: boolean
   event: object
@@ -225,26 +222,21 @@ export function changeEvent (
   sql: Sql, outbox: Outbox, { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
   const { endsAt, date } = changes
-  const eventColumns = toColumns(changes, STORED_FIELDS)
   return sql.begin(async sql => {
     const lines = await lockLines(sql, sql`SELECT ${id}::uuid`)
     await findManagedEvent(sql, user, id, EVENT_NOT_ALLOWED)
     const [before] = await sql<[Before]>`
       SELECT
-        date, sequence, ${runsUntil(sql)}::text AS until, duration_ms::float, place, online_url, capacity,
-        opens_at AS "opensAt", closes_at AS "closesAt", draw_at AS "drawAt", drawn_at IS NOT NULL AS "isDrawn",
-        ${knownEvent(sql)} AS event
+        date, sequence, ${runsUntil(sql)}::text AS until, duration_ms::float AS duration, place,
+        online_url AS "onlineUrl", capacity, iso8601(opens_at) AS "opensAt", iso8601(closes_at) AS "closesAt",
+        draw_at AS "drawAt", drawn_at IS NOT NULL AS "isDrawn", ${knownEvent(sql)} AS event
       FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
     `
     checkWindow({ ...before, ...changes })
     const drawAt = await findDrawChange(sql, id, before, changes)
-    const columns = {
-      ...toColumns(changes, STORED_DETAILS),
-      ...endsAt !== undefined && { duration_ms: durationOf(new Date(date ?? before.date), endsAt) },
-      event_id: id,
-    }
-    const next = { ...before, ...columns }
-    const isNews = (['duration_ms', 'place', 'online_url'] as const).some(column => next[column] !== before[column])
+    const duration = endsAt === undefined ? before.duration : durationOf(new Date(date ?? before.date), endsAt)
+    const next = { ...before, ...changes, duration }
+    const isNews = (['duration', 'place', 'onlineUrl'] as const).some(field => next[field] !== before[field])
     const isDrawMoved = drawAt instanceof Date && before.drawAt !== null
     // A draw needs a number of seats.
     if (drawAt === null) await removeDraw(sql, id)
@@ -256,12 +248,16 @@ export function changeEvent (
         ON CONFLICT (event_id) DO UPDATE SET seated_until = coalesce(excluded.seated_until, details.seated_until)
       `
     }
+    // Writes all details, so that the text is the same. The lock of the event keeps others from changing them.
+    const details = { ...toColumns(next, STORED_DETAILS), duration_ms: duration, event_id: id }
     await sql`
-      INSERT INTO event_details ${sql(columns)} ON CONFLICT (event_id) DO UPDATE SET ${sql(columns)}
+      INSERT INTO event_details ${sql(details)} ON CONFLICT (event_id) DO UPDATE SET ${sql(details)}
     `
     if (drawAt) await setDraw(sql, id, drawAt)
     // A trigger counts changes of the title and the date (migrations/20261120000006000_events.sql).
-    if (Object.keys(eventColumns).length > 0) await sql`UPDATE events SET ${sql(eventColumns)} WHERE id = ${id}`
+    if (STORED_FIELDS.some(field => field in changes)) {
+      await sql`UPDATE events SET ${assignments(sql, changes, STORED_FIELDS)} WHERE id = ${id}`
+    }
     // One request is one change: the trigger has counted the title and the date one by one.
     await sql`
       WITH changed AS (
@@ -298,9 +294,9 @@ async function findDrawChange (
     const hadDraw = before.drawAt !== null
     if (hadDraw && changes.capacity === null) throw validationError('capacity', 'cannot be removed before the draw')
     const date = new Date(changes.date ?? before.date)
-    const opensAt = changes.opensAt ? new Date(changes.opensAt) : before.opensAt
+    const opensAt = changes.opensAt ? new Date(changes.opensAt).toISOString() : before.opensAt
     // `PUT /events/:id` can move the event to a date before its draw, which hinders no other change.
-    if (isChanged || date.getTime() !== before.date.getTime() || opensAt?.getTime() !== before.opensAt?.getTime()) {
+    if (isChanged || date.getTime() !== before.date.getTime() || opensAt !== before.opensAt) {
       await checkDraw(sql, drawAt, { ...before, ...changes, date }, isChanged)
     }
   }
