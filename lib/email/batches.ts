@@ -2,6 +2,7 @@ import type { PendingQuery, Row } from 'postgres'
 
 import { comes, placeInLine } from '../agenda/seats.ts'
 import type { AnySql, Sql } from '../database/pools.ts'
+import { arrayOf } from '../database/columns.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { templates } from './templates.ts'
 import { dueEmails, enqueueEmails, isCauseIdle, causeOfBatch } from './emails.ts'
@@ -119,7 +120,7 @@ export function writeEmails (sql: Sql) {
       SELECT id, template FROM ${chosen} FOR UPDATE OF email_batches SKIP LOCKED
     `
     if (batches.length === 0) return
-    const isChosen = sql`email_batches.id IN ${sql(batches.map(({ id }) => id))}`
+    const isChosen = sql`email_batches.id = ANY (${arrayOf(batches.map(({ id }) => id))}::uuid[])`
     for (const template of new Set(batches.map(({ template }) => template))) {
       await sql`${enqueueEmails(sql, template, sql`
         SELECT recipient AS user_id, data, caused_by, CASE template
