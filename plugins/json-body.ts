@@ -78,12 +78,14 @@ export default fp(async app => {
   app.addHook<string | Readable>('onSend', (request, reply, payload, done) => {
     // `complete` is undefined for `inject`. A request without a body is complete after its headers. Node sends the
     // headers of a response to HEAD only at its end.
-    const { raw: { complete, destroyed }, method } = request
+    const { raw: { complete, destroyed }, method, joinedBody } = request
     if (complete !== false || destroyed || method === 'HEAD' || !hasBody(request) || typeof payload !== 'string') {
+      // Nobody reads the rest. Otherwise, each stream of changes could hold 20 KB of a body.
+      joinedBody?.resume()
       return done()
     }
     reply.header('content-length', Buffer.byteLength(payload))
-    done(null, Readable.from(sendAndRead(payload, request.raw, request.joinedBody ?? request.raw)))
+    done(null, Readable.from(sendAndRead(payload, request.raw, joinedBody ?? request.raw)))
   })
 
   app.addHook('onRoute', route => {

@@ -1,7 +1,11 @@
+import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
+import { PassThrough } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 
 import { Type } from '@sinclair/typebox'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 import { ENCODED } from '#lib/values/schemas.js'
 import {
@@ -13,6 +17,8 @@ const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 const DATABASE_URL = await createDatabase()
 const { app } = await make(t, { DATABASE_URL, MAX_BODY_BYTES: String(MAX_BODY_BYTES) })
+/** The latest request for a response that does not end. */
+let streaming: FastifyRequest | undefined
 app.register(async app => {
   app.route({
     method: ['POST', 'PUT', 'DELETE'],
@@ -21,11 +27,22 @@ app.register(async app => {
     bodyLimit: MAX_BODY_BYTES,
     handler: async ({ body }) => ({ none: body === undefined, body, keys: Object.keys(body ?? {}) }),
   })
+  app.get('/stream', async (request, reply) => {
+    streaming = request
+    const stream = new PassThrough()
+    stream.write('x')
+    return reply.send(stream)
+  })
   app.post<{ Body: string }>('/length', {
     schema: { checkedByHandler: { body: Type.Object({}) } }, bodyLimit: MAX_BODY_BYTES,
   }, async ({ body: { length } }) => ({ length }))
 })
 await app.ready()
+
+async function portOf (app: FastifyInstance) {
+  if (!app.server.listening) await app.listen()
+  return (app.server.address() as AddressInfo).port
+}
 
 const METHODS = ['POST', 'PUT', 'DELETE'] as const
 const TYPES = ['application/json', 'application/json; charset=utf-8', 'Application/JSON']
@@ -217,9 +234,25 @@ t.test('The maximum length of a body depends on its operation', async t => {
   }
 })
 
+t.test('A body that comes during a response in parts is not kept', async t => {
+  const port = await portOf(app)
+  for (const [header, before, after] of [
+    ['Transfer-Encoding: chunked', '2000\r\n', '\r\n'], ['Content-Length: 16384', '', ''],
+  ] as const) {
+    const socket = connect(port)
+    t.teardown(() => socket.destroy())
+    const part = before + 'x'.repeat(8192) + after
+    socket.write(`GET /stream HTTP/1.1\r\nHost: a\r\n${header}\r\n\r\n${part}`)
+    await once(socket, 'data')
+    const { joinedBody, raw } = streaming!
+    const { bytesRead } = raw.socket
+    socket.write(part)
+    while (raw.socket.bytesRead === bytesRead || joinedBody!.readableLength > 0) await setImmediate()
+  }
+})
+
 t.test('A body of more than 1,000 tiny chunks closes the connection', async t => {
-  await app.listen()
-  const { port } = app.server.address() as AddressInfo
+  const port = await portOf(app)
   // New connections of a network that has flooded are closed.
   const send = async (localAddress: string, path: string, chunk: string, headers = '') => {
     const socket = connect({ port, host: '127.0.0.1', localAddress }).setEncoding('utf8').on('error', () => {})
