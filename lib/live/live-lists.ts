@@ -7,14 +7,15 @@ import { Listener, type WatchedList } from './listener.ts'
 export interface ListName {
   /** The path and the query, as the client gave them. */
   readonly url: string
-  readonly parameters: NodeJS.Dict<string | string[]>
   /** The base URL of pictures in the response, which can depend on the client. */
   readonly picturesUrl: string | null
+  /** A short text that differs for each list. */
+  readonly key: string
 }
 
 /** A list that at least one client watches. */
 interface LiveList extends WatchedList, ListName {
-  /** The snapshot and the arguments for which `etag` was read. */
+  /** The snapshot and the minute for which `etag` was read. */
   readFor: string | undefined
   /** Bytes of the body that was read last. */
   length: number
@@ -30,8 +31,8 @@ interface ListSource {
    * committed in between.
    */
   readSnapshot (): Promise<{ id: string | null }>
-  /** Returns the arguments of the query of a list. They change with the time if an argument is a time. */
-  argumentsOf (list: ListName): string
+  /** Returns the current minute, which can be an argument of the query of a list. */
+  currentMinute (): string
   /**
    * Reads the entity tag of a list for these clients, in this snapshot or a newer one, and the length of its body. The
    * entity tag is `undefined` if PostgreSQL refuses the list: only a change of the database can make it readable.
@@ -104,7 +105,7 @@ export class LiveLists {
   ): Listener<LiveList> | undefined {
     const { network } = client
     if (!this.#makeRoom(network)) return undefined
-    const lists = names.map(name => this.#lists.get(keyOf(name)) ?? this.#watch(name))
+    const lists = names.map(name => this.#lists.get(name.key) ?? this.#watch(name))
     const listener = new Listener(network, lists, lastEventId, unsent)
     for (const { listeners } of lists) listeners.set(listener, client)
     this.#listeners.add(listener)
@@ -135,7 +136,7 @@ export class LiveLists {
       isReading: false,
       listeners: new Map(),
     }
-    this.#lists.set(keyOf(name), list)
+    this.#lists.set(name.key, list)
     return list
   }
 
@@ -143,7 +144,7 @@ export class LiveLists {
     if (!this.#listeners.delete(listener)) return
     for (const list of listener.lists) {
       list.listeners.delete(listener)
-      if (list.listeners.size === 0) this.#lists.delete(keyOf(list))
+      if (list.listeners.size === 0) this.#lists.delete(list.key)
     }
     if (this.#listeners.size > 0) return
     clearInterval(this.#timer)
@@ -167,13 +168,16 @@ export class LiveLists {
     this.#isReading = false
   }
 
-  /** Reads the snapshot, begins to read the lists for which it has changed, and tells all clients or a new client. */
+  /**
+   * Reads the snapshot, begins to read the lists that were read for a different snapshot or minute, and tells all
+   * clients or a new client.
+   */
   async #check (lists: Iterable<LiveList>, newcomer?: Listener<LiveList>) {
     const time = performance.now()
     try {
       const snapshot = await this.#source.readSnapshot()
+      const readFor = `${snapshot.id} ${this.#source.currentMinute()}`
       await inBatches(lists, list => {
-        const readFor = `${snapshot.id} ${this.#source.argumentsOf(list)}`
         const client = newcomer && list.listeners.get(newcomer)
         const read = (clients: Client[]) => this.#read(list, clients, snapshot, { readFor, readAt: time })
         if (snapshot.id !== null && list.readFor === readFor) list.readAt = time
@@ -234,5 +238,3 @@ async function inBatches<Item> (items: Iterable<Item>, task: (item: Item) => voi
     if (count % BATCH === 0) await setImmediate()
   }
 }
-
-const keyOf = ({ url, picturesUrl }: ListName) => `${picturesUrl} ${url}`

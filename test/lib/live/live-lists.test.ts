@@ -21,6 +21,7 @@ function start (length = 100) {
     },
     isAway: false,
     isClosing: false,
+    minute: '10:00',
     questions: 0,
     /** Resolves questions for the snapshot, if it is set. */
     answer: undefined as Promise<void> | undefined,
@@ -37,7 +38,7 @@ function start (length = 100) {
       if (database.isAway) throw new Error('away')
       return { id: String(snapshot) }
     },
-    argumentsOf: () => '[]',
+    currentMinute: () => database.minute,
     async readEtag ({ url }) {
       database.reads++
       const etag = String(values[url] ?? 0)
@@ -47,7 +48,7 @@ function start (length = 100) {
   }, { queue, maxListeners: 4000, isClosing: () => database.isClosing })
   const open = (...urls: string[]) => openFrom('192.0.2.1', ...urls)
   const openFrom = (network: string, ...urls: string[]) => {
-    const lists = urls.map(url => ({ url, parameters: {}, picturesUrl: null }))
+    const lists = urls.map(url => ({ url, picturesUrl: null, key: url }))
     const stream = live.open(clientIn(network), lists, '', () => 0)!
     t.teardown(() => stream.destroy())
     const client = { stream, text: '' }
@@ -234,6 +235,18 @@ t.test('Lists are read only after a change, and nothing is asked without clients
   await tick()
   t.equal(live.counts.ticks, ticks)
   t.equal(live.clients, 0)
+})
+
+t.test('A list is read once per minute without a change, because its query can depend on the time', async t => {
+  const { open, settle, tick, database } = start()
+  open('/fast')
+  await settle()
+  await tick()
+  t.equal(database.reads, 1)
+  database.minute = '10:01'
+  await tick()
+  await tick()
+  t.equal(database.reads, 2)
 })
 
 t.test('Long lists of a network are read in turn, as fast as it pays for them, and not those of others', async t => {
