@@ -115,6 +115,16 @@ export class FairQueue {
     return true
   }
 
+  /** Tells whether the queue would refuse further work for these clients at once. */
+  isFullFor (clients: Iterable<Client>) {
+    if (this.waiting < this.#options.maxLength) return false
+    const most = this.#longest().waiting.length
+    for (const { network } of clients) {
+      if ((this.#shares.get(network)?.waiting.length ?? 0) + 1 < most) return false
+    }
+    return true
+  }
+
   /**
    * Refuses work whose clients have gone, and forgets networks that have left. Call it regularly, because nothing tells
    * either.

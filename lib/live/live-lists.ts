@@ -183,7 +183,10 @@ export class LiveLists {
         if (snapshot.id !== null && list.readFor === readFor) list.readAt = time
         // A new client waits like a request for the list. After an error, the next tick reads the list again.
         else if (client) read([client]).then(() => this.#tell(newcomer), () => {})
-        else if (!newcomer && !list.isReading) this.#readAndPay(list, read).catch(() => {})
+        else if (!newcomer && !list.isReading && !this.#options.queue.isFullFor(list.listeners.values())) {
+          // Errors of refusals are garbage: of 2,000 streams of 8 lists, a process of 512 MB closed 1,844, not 750.
+          this.#readAndPay(list, read).catch(() => {})
+        }
       })
       await inBatches(newcomer ? [newcomer] : this.#listeners, this.#tell)
     } catch {

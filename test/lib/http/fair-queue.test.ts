@@ -127,6 +127,18 @@ t.test('When the queue is full, the newest task of the key with the most gives w
   t.strictSame(begun, ['a0', 'a1', 'b1', 'c1', 'd1', 'b2', 'c2'])
 })
 
+t.test('A full queue is full for a key with the most tasks, and not for other keys', async t => {
+  const { queue, add, runAll } = start(t)
+  const isFullFor = (...keys: string[]) => queue.isFullFor(keys.map(key => clientIn(key)))
+  const all = ['a0', 'a1', 'a2', 'a3', 'b1', 'b2'].map(name => add(name[0]!, name))
+  t.equal(isFullFor('a'), false, 'not yet')
+  all.push(add('c', 'c1'))
+  t.strictSame([queue.waiting, ...['a', 'b', 'c', 'd'].map(key => isFullFor(key))], [6, true, true, false, false])
+  t.strictSame([isFullFor('a', 'b'), isFullFor('a', 'd')], [true, false])
+  await runAll()
+  await Promise.all(all)
+})
+
 t.test('A task that is no longer wanted never runs, and frees its place', async t => {
   const { queue, begun, outcomes, gone, add, runAll } = start(t)
   const all = ['a1', 'a2', 'a3', 'b1', 'c1'].map(name => add(name[0]!, name))
@@ -304,8 +316,12 @@ t.test('Whatever networks do, all that is wanted runs once, within the limits, o
             running.set(name, { places, end: resolve })
           })
           tasks.push(task)
-          queue.runShared([clientIn(network, () => !gone.has(name))], task, places).then(
+          const clients = [clientIn(network, () => !gone.has(name))]
+          const isFull = queue.isFullFor(clients)
+          queue.runShared(clients, task, places).then(
             () => { outcomes[name] = 'done' }, () => { outcomes[name] = 'refused' })
+          await setImmediate()
+          ok(!isFull || running.has(name) || outcomes[name] === 'refused', 'no work is kept away in vain')
         } else if (does === 'finish' && running.size > 0) {
           const [done, { end }] = [...running][pick % running.size]!
           running.delete(done)

@@ -63,7 +63,7 @@ function start (length = 100) {
     mock.timers.tick(500)
     await settle()
   }
-  return { live, open, openFrom, settle, tick, database }
+  return { live, open, openFrom, settle, tick, database, queue }
 }
 
 t.test('A list whose client has gone in the meantime is not read', async t => {
@@ -247,6 +247,16 @@ t.test('A list is read once per minute without a change, because its query can d
   await tick()
   await tick()
   t.equal(database.reads, 2)
+})
+
+t.test('Lists for which the queue has no place are read in later ticks, without a refusal', async t => {
+  const { open, settle, tick, database, queue } = start()
+  for (let n = 0; n < 20; n++) open(...Array.from({ length: 8 }, (_, list) => `/${n}${list}`))
+  await settle()
+  t.equal(database.reads, 160)
+  database.change('/fast')
+  while (database.reads < 320) await tick()
+  t.equal(queue.refused, 0)
 })
 
 t.test('Long lists of a network are read in turn, as fast as it pays for them, and not those of others', async t => {
