@@ -150,6 +150,12 @@ export const ATTACKS: Record<string, Attack> = {
   [UNREAD_STREAMS]: ({ port }) => open(port, 400, socket => {
     socket.pause().write(HEAD(watch(['/events', '/mentors', '/clubs', '/blogs', '/testimonials', '/agenda'])))
   }),
+  '2,000 streams of 8 long URLs, with bodies that do not end': ({ port }) => open(port, 2000, (socket, n) => {
+    // In memory, each character takes two bytes.
+    const lists = Array.from({ length: 8 }, (_, list) => `/agenda?club=${n}.${list}.你${'x'.repeat(1780)}`)
+    const head = HEAD(watch(lists)).replace('\r\n\r\n', '\r\nTransfer-Encoding: chunked\r\n\r\n')
+    socket.resume().write(`${head}3e00\r\n${'x'.repeat(0x3e00)}\r\n`)
+  }),
   'streams of 100 long lists': ({ port }) => open(port, 100, (socket, n) => {
     socket.resume().write(HEAD(watch([`/events?limit=${10_000 + n}`])))
   }),
