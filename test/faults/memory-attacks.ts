@@ -126,14 +126,6 @@ export const ATTACKS: Record<string, Attack> = {
     socket.resume().write(HEAD('/me/export', author.token))
   }, otherNetwork),
   [BODIES_OF_NETWORKS]: target => sendBodies(target, 300, 900_000, otherNetwork),
-  'idle connections beside busy ones': ({ port }) => [
-    ...open(port, 2000, socket => socket.resume().write(HEAD('/livez'))),
-    ...open(port, 100, socket => {
-      const next = () => socket.write(`GET /livez HTTP/1.1\r\nHost: a\r\n${ALLOWED}\r\n`)
-      socket.on('data', next)
-      next()
-    }),
-  ],
   'pictures on hosts with long international names': ({ port, author }) => open(port, 8, socket => {
     const body = `{"imageUrl":"http://${'你'.repeat(5000)}"}`
     const next = () => socket.write(
