@@ -237,7 +237,10 @@ t.test('A sign-in has to wait if others reach the limit during it', async t => {
 async function observe (email: string, from?: From) {
   const { options } = (from?.via ?? app).sql
   const asked: string[] = []
-  Object.assign(options, { debug: (_connection: number, query: string) => { asked.push(query) } })
+  Object.assign(options, {
+    // The service looks for draws every five seconds.
+    debug (_connection: number, query: string) { if (!query.includes('event_details')) asked.push(query) },
+  })
   const seen = []
   for (let n = 0; n < 4; n++) {
     const { statusCode, body, headers } = await guess(email, from)

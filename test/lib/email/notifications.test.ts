@@ -714,7 +714,17 @@ t.test('Nobody is told about a seat that they gave up, that they know of, or of 
   t.strictSame(await deliver(t), [])
 })
 
-t.test('A person who gets a seat, leaves it and gets one again has one email about it', async t => {
+/** Runs a test with emails that no sender has tried, which later emails replace, and with emails that stay. */
+function whetherTried (
+  name: string, run: (t: Test, trying: () => Promise<unknown>, isTried: boolean) => Promise<void>
+) {
+  for (const isTried of [false, true]) {
+    const trying = () => sql`UPDATE emails SET attempts = ${isTried ? 1 : 0} WHERE status = 'pending'`
+    t.test(`${name}${isTried ? ', after a failed attempt' : ''}`, t => run(t, trying, isTried))
+  }
+}
+
+whetherTried('A person who gets a seat, leaves it and gets one again has one email', async (t, trying, isTried) => {
   const event = await makeEvent()
   const [ada, bob] = [await member(), await member()]
   const answer = (who: Person, coming: boolean) => who.inject('PUT', `/me/seats/${event}`, { coming })
@@ -723,22 +733,32 @@ t.test('A person who gets a seat, leaves it and gets one again has one email abo
   await deliver(t)
   await answer(ada, false)
   await writeAllEmails()
+  await trying()
   await answer(bob, false)
   for (const who of [ada, bob]) await answer(who, true)
   await answer(ada, false)
   await writeAllEmails()
-  t.equal((await sql`SELECT FROM emails WHERE template = 'seat'`).count, 1, 'it replaces the email that waits')
+  t.equal((await sql`SELECT FROM emails WHERE template = 'seat'`).count, isTried ? 2 : 1)
   t.strictSame((await deliver(t)).map(headOf), [[bob.email, 'You have a seat: Chess Night']])
 })
 
-t.test('A person who is taken off the list and registers again has one confirmation', async t => {
+whetherTried('A person who is taken off the list and registers again has one confirmation', async (t, trying) => {
   const event = await makeEvent()
   const ada = await member()
   const register = () => ada.inject('POST', `/events/${event}/register`)
   await register()
+  await trying()
   const [{ registrationId }] = (await admin.inject('GET', `/agenda/${event}/seats`)).json().seats
   await admin.inject('DELETE', `/agenda/${event}/seats/${registrationId}`)
   await register()
+  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'You are registered: Chess Night']])
+})
+
+whetherTried('A person who says no and comes after all has one confirmation', async (t, trying) => {
+  const [event, ada] = [await makeEvent(), await member()]
+  await ada.inject('POST', `/events/${event}/register`)
+  await trying()
+  for (const coming of [false, true]) await ada.inject('PUT', `/me/seats/${event}`, { coming })
   t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'You are registered: Chess Night']])
 })
 
