@@ -31,3 +31,11 @@ export function stopClock (t: Test) {
     }
   }
 }
+
+/** Returns a function that turns the clock of `performance` ahead by so many milliseconds. Timers run as before. */
+export function turnClock (t: Test) {
+  const now = performance.now.bind(performance)
+  let ahead = 0
+  t.capture(performance, 'now', () => now() + ahead)
+  return (milliseconds: number) => { ahead += milliseconds }
+}

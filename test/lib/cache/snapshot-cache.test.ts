@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import postgres from 'postgres'
 
 import { clientIn } from '../../clients.ts'
+import { turnClock } from '../../clock.ts'
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
 import type { Sql } from '#lib/database/pools.js'
@@ -77,7 +78,7 @@ function start (t: Test, { maxBytes = ROOMY, sql = connect(t, 4), shortSql = con
 }
 
 test('While a read of the snapshot exceeds the timeout, others fail at once', async t => {
-  const now = performance.now.bind(performance)
+  const wait = turnClock(t)
   const shortSql = connect(t, 1)
   const cache = createSnapshotCache({ sql: connect(t, 1), shortSql, maxBytes: ROOMY, timeoutSeconds: 60 })
   let slow, first
@@ -86,9 +87,8 @@ test('While a read of the snapshot exceeds the timeout, others fail at once', as
     slow = shortSql`SELECT FROM writes`.execute()
     first = cache.readSnapshot()
     while (cache.counts.validations === 0) await sleep(5)
-    const clock = t.capture(performance, 'now', () => now() + 61_000)
+    wait(61_000)
     await t.rejects(cache.readSnapshot(), { message: 'The database does not respond' })
-    clock.restore()
   })
   await slow
   t.ok(await first)

@@ -9,19 +9,12 @@ import postgres from 'postgres'
 
 import { DatabaseConnections, IDLE_TIMEOUT_SECONDS } from '#lib/database/database-connections.js'
 import { openDatabase } from '#lib/database/pools.js'
+import { turnClock } from '../../clock.ts'
 import { createDatabase, testConfig } from '../../helper.ts'
 import { makeProxy } from '../../postgres-server.ts'
 import t, { type Test } from '../../suite.ts'
 
 const address = new URL(await createDatabase())
-
-/** Turns the clock ahead by so many milliseconds. */
-function clockOf (t: Test) {
-  const now = performance.now.bind(performance)
-  let ahead = 0
-  t.capture(performance, 'now', () => now() + ahead)
-  return (milliseconds: number) => { ahead += milliseconds }
-}
 
 /** A pool with one connection, whose server may be silent for some seconds, and take some to open a connection. */
 async function pool (t: Test, silenceSeconds = 0.3, connectSeconds = 0) {
@@ -36,7 +29,7 @@ async function pool (t: Test, silenceSeconds = 0.3, connectSeconds = 0) {
 }
 
 t.test('A connection that does not answer is closed', async t => {
-  const wait = clockOf(t)
+  const wait = turnClock(t)
   const { sql, connections, proxy, backend } = await pool(t)
   const before = await backend()
   // An idle connection may be silent. Three checks see it.
@@ -70,7 +63,7 @@ t.test('A connection that does not answer is closed', async t => {
 })
 
 t.test('A timeout elsewhere closes no connection that was idle before its statement', async t => {
-  const wait = clockOf(t)
+  const wait = turnClock(t)
   const { sql, connections, backend } = await pool(t, 2)
   const before = await backend()
   wait(1900)
@@ -82,7 +75,7 @@ t.test('A timeout elsewhere closes no connection that was idle before its statem
 })
 
 t.test('A connection may take longer to open than a statement may take', async t => {
-  const wait = clockOf(t)
+  const wait = turnClock(t)
   const { connections, proxy, backend } = await pool(t, 0.3, 60)
   const { arrived, release } = proxy.hold()
   const first = backend()
