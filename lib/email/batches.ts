@@ -5,7 +5,7 @@ import type { AnySql, Sql } from '../database/pools.ts'
 import { arrayOf } from '../database/columns.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { templates } from './templates.ts'
-import { dueEmails, enqueueEmails, isCauseIdle, causeOfBatch } from './emails.ts'
+import { dueEmails, enqueueEmails, isCauseIdle, causeOfBatch, untriedEmail } from './emails.ts'
 import { isNotified, type NotificationTemplate } from './notifications.ts'
 
 /** When the emails of a batch are written. */
@@ -130,11 +130,8 @@ export function writeEmails (sql: Sql) {
         END AS key
         FROM email_batches CROSS JOIN LATERAL ${nextUsers(sql)} AS recipient
         WHERE ${isChosen} AND template = ${template} AND (
-          template IN ('event-reminder', 'seat', 'draw') OR NOT EXISTS (
-            SELECT FROM emails
-            WHERE user_id = recipient AND status = 'pending' AND attempts = 0
-              AND emails.data ->> 'event' = email_batches.data ->> 'event' AND emails.template = ${template}
-          )
+          template IN ('event-reminder', 'seat', 'draw')
+            OR NOT EXISTS (${untriedEmail(sql, template, sql`recipient`, sql`email_batches.data ->> 'event'`)})
         )
       `, sql`caused_by`)}`
     }

@@ -80,6 +80,18 @@ export const emailTo = (sql: AnySql, users: PendingQuery<Row[]>) => sql`
   SELECT id AS user_id, '{}'::jsonb AS data, NULL AS key FROM (${users}) AS addressed
 `
 
+/**
+ * SQL query: the email of this template to a user about an event that no sender has tried. It will be composed later,
+ * so it will include the news.
+ */
+export const untriedEmail = (
+  sql: AnySql, template: TemplateName, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>
+) => sql`
+  SELECT FROM emails
+  WHERE user_id = ${userId} AND template = ${template} AND status = 'pending' AND attempts = 0
+    AND emails.data ->> 'event' = ${eventId}
+`
+
 /** Emails that are due. Instances of a newer version handle templates that this version does not know. */
 export const dueEmails = (sql: AnySql) => sql`
   status = 'pending' AND due_at <= now() AND template IN ${sql(Object.keys(templates))}

@@ -5,6 +5,7 @@ import { agendaColumns, withCounts } from '../../../lib/agenda/fields.ts'
 import { comes, isTentative, lockLines, placeInLine, withSeat } from '../../../lib/agenda/seats.ts'
 import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../../lib/database/pools.ts'
+import { untriedEmail } from '../../../lib/email/emails.ts'
 import { lastAnnounced } from '../../../lib/email/events.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { tellSeats } from '../../../lib/email/enqueue-seats.ts'
@@ -81,11 +82,8 @@ export function setComing (
             jsonb_build_object('event', events.id, 'known', ${knownEvent(sql)}) AS data
           FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
           WHERE events.id = ${eventId} AND sequence > 0 AND NOT EXISTS (
-            -- This email waits, and will tell the changes. The lock keeps senders from claiming it before the commit.
-            SELECT FROM emails
-            WHERE user_id = ${userId} AND template = 'event-changed' AND status = 'pending' AND attempts = 0
-              AND data ->> 'event' = ${eventId}
-            FOR KEY SHARE SKIP LOCKED
+            -- The lock keeps senders from claiming it before the commit.
+            ${untriedEmail(sql, 'event-changed', sql`${userId}`, sql`${eventId}`)} FOR KEY SHARE SKIP LOCKED
           )
         `, userId)}`
         await sql`${outbox.enqueue('registration', sql`
