@@ -115,7 +115,7 @@ export class Memory {
       const isStream = requests === 0 && responses.size > 0
       const base = (isStream ? 0 : WEIGHT.connection) + socket.bytesRead - bytesRead
       return { socket, network, latest, weight: base + WEIGHT.request * requests + socket.writableLength }
-    }).filter(({ weight }) => weight > 0)
+    })
     // Of equal connections, the one with the latest request is closed first.
     connections.sort((one, other) => other.weight - one.weight || other.latest - one.latest)
     const networks = sumByNetwork(connections)
