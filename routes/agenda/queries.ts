@@ -196,7 +196,7 @@ export function addEvent (
   })
 }
 
-/** An event before a change. Its fields are merged with the body, so their types are those of the body. */
+/** An event before a change. The body can replace the fields from `place` to `closesAt`, so they have its types. */
 interface Before {
   date: Date
   sequence: number
