@@ -1,7 +1,6 @@
 import { totalmem } from 'node:os'
 import { GCProfiler, getHeapStatistics } from 'node:v8'
 
-import { sumByNetwork } from './fair-queue.ts'
 import type { Connections } from './connections.ts'
 
 /** What a process uses, in bytes. */
@@ -72,9 +71,10 @@ export function createMeter ({ heap, resident }: Memory['most']) {
 /**
  * Keeps a flood from ending the process: of 150 clients that send posts of 1 MB to a process of 256 MB that refuses
  * none of them, it closes 123 connections in eight seconds, and others are served. Closes connections if the process
- * uses too much memory: of the network that holds most, heaviest first. The use of the process decides when connections
- * close. Their sockets decide which: bytes that have arrived since the request began, bytes that the kernel has not
- * accepted, and requests without a response.
+ * uses too much memory, each time the heaviest one of the network that then holds most. So a network loses none while
+ * others hold more. The use of the
+ * process decides when connections close. Their sockets decide which: bytes that have arrived since the request began,
+ * bytes that the kernel has not accepted, and requests without a response.
  */
 export class Memory {
   closed = 0
@@ -117,18 +117,22 @@ export class Memory {
       return { socket, network, latest, weight: base + WEIGHT.request * requests + socket.writableLength }
     })
     // Of equal connections, the one with the latest request is closed first.
-    connections.sort((one, other) => other.weight - one.weight || other.latest - one.latest)
-    const networks = sumByNetwork(connections)
-    const total = networks.reduce((total, [, sum]) => total + sum, 0)
+    connections.sort((one, other) => one.weight - other.weight || one.latest - other.latest)
+    /** What each network holds, and with each connection what it would still hold with only this and lighter ones. */
+    const held = new Map<string, number>()
+    const steps = connections.map(({ socket, network, weight }) => {
+      const left = (held.get(network) ?? 0) + weight
+      held.set(network, left)
+      return { socket, weight, left }
+    })
+    const total = steps.reduce((total, { weight }) => total + weight, 0)
     if (total < LEAST) return
     let rest = CLOSED * total
-    for (const [network] of networks) {
-      for (const { socket, weight } of connections.filter(connection => connection.network === network)) {
-        if (rest <= 0) return
-        rest -= weight
-        this.closed++
-        socket.destroy()
-      }
+    for (const { socket, weight } of steps.sort((one, other) => other.left - one.left)) {
+      if (rest <= 0) return
+      rest -= weight
+      this.closed++
+      socket.destroy()
     }
   }
 }
