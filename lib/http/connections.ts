@@ -209,11 +209,24 @@ export class Connections extends Map<Socket, Connection> {
   }
 
   /**
-   * Returns the connections that are not read, the one whose latest request is oldest first. Otherwise, new clients
-   * come after all others, and waited for four seconds instead of one alongside 400 busy connections.
+   * Returns the connections that are not read, in the order in which they are read again: the first ones of all
+   * networks, then the second ones, and so on. Without it, a hundred connections of a network that each took 11 ms
+   * delayed a request of another network by 0.8 seconds. In a network, the one whose latest request is oldest comes
+   * first. Otherwise, new clients come after all others, and waited for four seconds instead of one alongside 400 busy
+   * connections.
    */
   #inOrder () {
-    return [...this.#paused].sort((one, other) => this.get(one)!.latest - this.get(other)!.latest)
+    const sockets = [...this.#paused].sort((one, other) => this.get(one)!.latest - this.get(other)!.latest)
+    const counts = new Map<string, number>()
+    const turns: Socket[][] = []
+    for (const socket of sockets) {
+      const { network } = this.get(socket)!
+      const count = counts.get(network) ?? 0
+      counts.set(network, count + 1)
+      const turn = turns[count] ??= []
+      turn.push(socket)
+    }
+    return turns.flat()
   }
 
   #readAgain (sockets: Socket[]) {

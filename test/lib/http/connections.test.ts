@@ -72,6 +72,18 @@ t.test('After 2 MB or 5 ms of requests, others are read next, and those that wer
   }
 })
 
+t.test('The first connections of all networks are read before the second ones', async t => {
+  const { open, receive } = start(t)
+  const [a1, a2, a3] = [await open('a'), await open('a'), await open('a')]
+  const [b1, busy] = [await open('b'), await open('c')]
+  for (const socket of [a1, a2, a3, b1]) receive(socket, 0)
+  await nextTurn()
+  const order = orderOf({ a1, a2, a3, b1 })
+  receive(busy, 2 ** 21 + 1)
+  await nextTurn()
+  t.strictSame(order, ['a1', 'b1', 'a2', 'a3'])
+})
+
 t.test('The time to read connections again is not time of requests', async t => {
   const { open, receive, wait } = start(t)
   const [busy, other] = [await open('a'), await open('b')]
