@@ -47,11 +47,11 @@ const exports: FastifyPluginAsyncTypebox = async app => {
   })
 
   /** Sends rows as a file. HEAD gets only the headers, without reading rows. */
-  async function send<Row extends object> (
+  async function send (
     request: FastifyRequest, reply: FastifyReply,
     { name, rows, columns, event, target }: {
       name: string
-      rows: ReadBatch<Row>
+      rows: ReadBatch<object>
       columns: Record<string, string>
       event: AuditEvent
       target?: string

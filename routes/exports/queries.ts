@@ -1,18 +1,10 @@
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
-import { answeredAt, type SeatState, stateOf, withAnswers } from '../../lib/agenda/seats.ts'
+import { answeredAt, stateOf, withAnswers } from '../../lib/agenda/seats.ts'
 import { untrimmedName } from '../../lib/database/columns.ts'
 import { type ReadBatch, nextRows } from '../../lib/database/keyset.ts'
 
-interface Registrant {
-  name: string
-  email: string
-  state: SeatState
-  /** Null if the time is not known, see `answeredAt`. */
-  answeredAt: string | null
-}
-
 /** Returns batches of the people who registered for an event. */
-export const registrantsOf = (eventId: string): ReadBatch<Registrant> => (sql, last) => nextRows(sql, last, sql`
+export const registrantsOf = (eventId: string): ReadBatch<object> => (sql, last) => nextRows(sql, last, sql`
   SELECT
     registered_at AS at, registrations.id, ${untrimmedName(sql)} AS name, email,
     ${stateOf(sql, sql`${eventId}`)} AS state, iso8601(${answeredAt(sql)}) AS "answeredAt",
@@ -23,16 +15,8 @@ export const registrantsOf = (eventId: string): ReadBatch<Registrant> => (sql, l
   WHERE registrations.event_id = ${eventId}
 `)
 
-interface User {
-  email: string
-  firstName: string
-  lastName: string
-  role: string
-  club: string | null
-}
-
 /** A batch of users. */
-export const allUsers: ReadBatch<User> = (sql, last) => nextRows(sql, last, sql`
+export const allUsers: ReadBatch<object> = (sql, last) => nextRows(sql, last, sql`
   SELECT
     created_at AS at, users.id, email, first_name AS "firstName", last_name AS "lastName", role, clubs.name AS club,
     octet_length(email) + octet_length(first_name) + octet_length(last_name) + coalesce(octet_length(clubs.name), 0)
