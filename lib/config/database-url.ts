@@ -4,23 +4,6 @@ import type { ConnectionOptions } from 'node:tls'
 
 import { StartupError } from './startup-error.ts'
 
-/** A PostgreSQL server, as options for both drivers. */
-interface DatabaseServer {
-  /** A host name, an IP address, or the folder of a Unix socket. */
-  host: string
-  port: number
-  /** `undefined` if the environment decides (PGUSER, PGPASSWORD, PGDATABASE). */
-  user: string | undefined
-  password: string | undefined
-  database: string | undefined
-  /** TLS options. `prefer` means TLS if the server supports it. */
-  ssl: false | 'prefer' | ConnectionOptions
-  connectTimeoutSeconds: number | undefined
-  targetSessionAttrs: typeof SESSIONS[number] | undefined
-  /** Parameters that are sent when a connection starts. */
-  startup: { application_name?: string, options?: string }
-}
-
 const SESSIONS = ['read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
 
 /**
@@ -59,11 +42,12 @@ export function isDatabaseUrl (value: string) {
 }
 
 /**
- * Parses a PostgreSQL URL like libpq. By itself, postgres.js sends ten of the 17 supported parameters to the server as
- * settings, for example `sslrootcert`, and the server refuses the connection. Everything that connects to the database
- * uses it. Throws a StartupError that names an unsupported parameter or an unreadable file.
+ * Parses a PostgreSQL URL like libpq, as options for both drivers. By itself, postgres.js sends ten of the 17 supported
+ * parameters to the server as settings, for example `sslrootcert`, and the server refuses the connection. Everything
+ * that connects to the database uses it. Throws a StartupError that names an unsupported parameter or an unreadable
+ * file.
  */
-export function readDatabaseUrl (url: string): DatabaseServer {
+export function readDatabaseUrl (url: string) {
   const [, user = '', password = '', host = '', port, path = '', query = ''] = GRAMMAR.exec(url)!
   const given = readParameters(query)
   if ((given.host || host).includes(',')) {
@@ -71,8 +55,10 @@ export function readDatabaseUrl (url: string): DatabaseServer {
       '(docs/run/deploy.md, "A database that fails over")')
   }
   const server = {
+    // A host name, an IP address, or the folder of a Unix socket.
     host: given.host || decode(host).replace(/^\[(.*)\]$/, '$1') || 'localhost',
     port: Number(given.port || port || 5432),
+    // Without these, the environment decides (PGUSER, PGPASSWORD, PGDATABASE).
     user: given.user || decode(user) || undefined,
     password: given.password || decode(password) || undefined,
     database: given.dbname || decode(path) || undefined,
@@ -84,6 +70,7 @@ export function readDatabaseUrl (url: string): DatabaseServer {
     ssl: readSsl(server.host, given),
     connectTimeoutSeconds: Number(given.connect_timeout) || undefined,
     targetSessionAttrs: SESSIONS.find(name => name === given.target_session_attrs),
+    // Parameters that are sent when a connection starts.
     startup: { ...name && { application_name: name }, ...options && { options } },
   }
 }
@@ -114,8 +101,8 @@ function decode (text: string) {
   }
 }
 
-/** Returns the TLS options that match the parameters of libpq. */
-function readSsl (host: string, given: NodeJS.Dict<string>): DatabaseServer['ssl'] {
+/** Returns the TLS options that match the parameters of libpq. `prefer` means TLS if the server supports it. */
+function readSsl (host: string, given: NodeJS.Dict<string>): false | 'prefer' | ConnectionOptions {
   const { sslrootcert, sslcert, sslkey, channel_binding: binding } = given
   const isSystem = sslrootcert === 'system'
   const hasFiles = Boolean(sslrootcert || sslcert)
