@@ -16,7 +16,7 @@ import { picturesUrlOf } from '../lib/pictures/urls.ts'
 import { currentMinute, sha256 } from '../lib/values/formats.ts'
 
 /** A cached query and its arguments. */
-type ListQuery = readonly [query: (sql: Sql, ...args: any[]) => CachedQuery<any>, ...args: unknown[]]
+type ListQuery = readonly [query: (sql: Sql, ...args: any[]) => CachedQuery, ...args: unknown[]]
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,20 +1,16 @@
 import { setImmediate } from 'node:timers/promises'
 
-import type { Static, TSchema } from '@sinclair/typebox'
 import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { ChunkCollector, type Chunks } from './cached-body.ts'
 
-/** The type of a success body, from the schema of its route. */
-export type Body<Schema extends { response: { 200: TSchema } }> = Static<Schema['response'][200]>
-
 /** Builds a response body: a JSON object, or another format. It must depend only on the tables and its arguments. */
-export interface CachedQuery<Body extends object> {
+export interface CachedQuery {
   /**
    * A list field, and the query for its items. Each row becomes an object. `batchRows` is smaller than the default if a
    * row can have a megabyte, because the rows of a batch arrive before their bytes are counted.
    */
-  list?: { field: keyof Body & string, rows: PendingQuery<Row[]>, batchRows?: number }
+  list?: { field: string, rows: PendingQuery<Row[]>, batchRows?: number }
   /** Returns one row with the other fields as its columns. If this query returns no row, `sendCached` returns false. */
   fields?: PendingQuery<Row[]>
   /** The format of the list and the other fields, if not JSON. */
@@ -55,7 +51,7 @@ export type AddBytes = (bytes: number) => void
  * `chunks` is `undefined`. Rejects with the errors of `addBytes`.
  */
 export async function readBody (
-  sql: Sql, { list, fields = sql`SELECT`, format }: CachedQuery<any>, snapshotId: PendingQuery<Row[]>,
+  sql: Sql, { list, fields = sql`SELECT`, format }: CachedQuery, snapshotId: PendingQuery<Row[]>,
   addBytes: AddBytes
 ): Promise<{ snapshot: string | null, chunks: Chunks | undefined }> {
   const writer = format ? formatWriter(format) : jsonWriter(list?.field)

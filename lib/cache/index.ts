@@ -11,7 +11,7 @@ import type { CachedQuery } from './cached-query.ts'
 import { type CacheCounts, createSnapshotCache, type Snapshot, type SnapshotCacheOptions } from './snapshot-cache.ts'
 import type { Client } from '../http/fair-queue.ts'
 
-export type { Body, BodyFormat, CachedQuery } from './cached-query.ts'
+export type { BodyFormat, CachedQuery } from './cached-query.ts'
 export type { CacheCounts } from './snapshot-cache.ts'
 
 declare module 'fastify' {
@@ -30,7 +30,7 @@ declare module 'fastify' {
        * Requests for this response share the read.
        */
       read<Args extends unknown[]> (
-        url: string, query: (sql: Sql, ...args: Args) => CachedQuery<any>, args: Args, clients: readonly Client[],
+        url: string, query: (sql: Sql, ...args: Args) => CachedQuery, args: Args, clients: readonly Client[],
         snapshot: Snapshot
       ): Promise<CachedBody | undefined>
     }
@@ -47,8 +47,8 @@ declare module 'fastify' {
      * row. The key of an entry consists of the route and the query's name and arguments, so the body must depend only
      * on the tables and the arguments.
      */
-    sendCached<Body extends object, Args extends unknown[]> (
-      query: (sql: Sql, ...args: Args) => CachedQuery<Body>, ...args: Args
+    sendCached<Args extends unknown[]> (
+      query: (sql: Sql, ...args: Args) => CachedQuery, ...args: Args
     ): Promise<boolean>
   }
 

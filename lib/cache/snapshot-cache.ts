@@ -141,7 +141,7 @@ export function createSnapshotCache ({
    * Returns `undefined` if the query has no row.
    */
   async function get (
-    key: string, query: (sql: Sql) => CachedQuery<any>, clients: readonly Client[], snapshot?: Snapshot | null
+    key: string, query: (sql: Sql) => CachedQuery, clients: readonly Client[], snapshot?: Snapshot | null
   ): Promise<CachedBody | undefined> {
     const { id } = snapshot ?? await readSnapshot()
     const entry = entries.get(key)
@@ -161,7 +161,7 @@ export function createSnapshotCache ({
     return body
   }
 
-  async function read (key: string, query: CachedQuery<any>, assertWanted: AssertWanted): Promise<CacheEntry> {
+  async function read (key: string, query: CachedQuery, assertWanted: AssertWanted): Promise<CacheEntry> {
     counts.misses++
     let length = 0
     const addBytes: AddBytes = bytes => {

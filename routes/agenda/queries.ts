@@ -6,7 +6,7 @@ import { cancelledEvent, knownBefore, knownEvent, runsUntil, withDetails } from 
 import { commitmentOf, hasEntrants, removeDraw, setDraw } from '../../lib/agenda/draws.ts'
 import { agendaColumns, withCounts } from '../../lib/agenda/fields.ts'
 import { comes, inLineSince, lockLines, seatsOf, withAnswers } from '../../lib/agenda/seats.ts'
-import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../lib/database/pools.ts'
 import { arrayOf, assignments, fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce } from '../../lib/database/idempotency.ts'
@@ -19,10 +19,7 @@ import { tellMissed, tellSeats } from '../../lib/email/enqueue-seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { isUuid } from '../../lib/values/formats.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
-import {
-  type create, DRAW_NEEDED, type get, type getDraw, type list, type listSeats, SEATS_DRAWN, STORED_DETAILS,
-  STORED_FIELDS, type update,
-} from './schemas.ts'
+import { type create, DRAW_NEEDED, SEATS_DRAWN, STORED_DETAILS, STORED_FIELDS, type update } from './schemas.ts'
 
 type ManagedEvent = Static<typeof update.response[200]>['event']
 
@@ -39,9 +36,7 @@ interface Agenda {
 }
 
 /** A page of events, earliest first. */
-export function agendaQuery (
-  sql: Sql, { clubs, from, to, limit, after }: Agenda
-): CachedQuery<Body<typeof list>> {
+export function agendaQuery (sql: Sql, { clubs, from, to, limit, after }: Agenda): CachedQuery {
   const conditions = sql`
     ${runsUntil(sql)} > ${from} AND (${to}::timestamptz IS NULL OR events.date < ${to})
     ${clubs === null ? sql`` : sql`AND events.club_id = ANY (${arrayOf(clubs.filter(isUuid))}::uuid[])`}
@@ -83,7 +78,7 @@ export function agendaQuery (
 }
 
 /** An event with its public details. Without a row for an unknown event. */
-export const agendaEventQuery = (sql: Sql, id: string): CachedQuery<Body<typeof get>> => ({
+export const agendaEventQuery = (sql: Sql, id: string): CachedQuery => ({
   fields: sql`
     SELECT row_to_json(event) AS event FROM (
       SELECT ${agendaColumns(sql)}
@@ -98,7 +93,7 @@ export const agendaEventQuery = (sql: Sql, id: string): CachedQuery<Body<typeof 
  * the lots, so that the lots prove it. `seats` are the seats that people before the draw left, but at least the seats
  * that the draw has given: a smaller room takes none away.
  */
-export const drawQuery = (sql: Sql, id: string): CachedQuery<Body<typeof getDraw>> => ({
+export const drawQuery = (sql: Sql, id: string): CachedQuery => ({
   fields: sql`
     WITH line AS (
       SELECT registrations.id, ${inLineSince(sql)} AS since
@@ -140,9 +135,7 @@ const managedEvent = (sql: AnySql, user: User, id: string) => sql`
  * Who comes to an event. Without a row if the event is unknown or the user may not manage it. Without email, nobody can
  * be reached.
  */
-export const seatsQuery = (
-  sql: Sql, user: User, id: string, hasEmail: boolean
-): CachedQuery<Body<typeof listSeats>> => ({
+export const seatsQuery = (sql: Sql, user: User, id: string, hasEmail: boolean): CachedQuery => ({
   list: {
     field: 'seats',
     rows: sql`

@@ -1,4 +1,4 @@
-import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/pools.ts'
 import { retryConflict } from '../../lib/database/conflicts.ts'
 import { profileColumns } from '../../lib/database/columns.ts'
@@ -9,7 +9,6 @@ import { emailTo, enqueueEmails } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { tellVerified } from '../../lib/email/enqueue-seats.ts'
 import type { Role } from '../../lib/values/roles.ts'
-import type { me } from './schemas.ts'
 
 interface Credentials {
   userId: string
@@ -29,7 +28,7 @@ export async function findCredentials (sql: Sql, email: string) {
 }
 
 /** The profile of a user, with their club. Without a row for an unknown user. */
-export const profileQuery = (sql: Sql, id: string, picturesUrl: string | null): CachedQuery<Body<typeof me>> => ({
+export const profileQuery = (sql: Sql, id: string, picturesUrl: string | null): CachedQuery => ({
   fields: sql`
     SELECT profile AS user
     FROM (

@@ -2,14 +2,14 @@ import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
 import { consume } from '../../lib/auth/rate-limits.ts'
-import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Config } from '../../lib/config/config.ts'
 import { type AnySql, expectOne, type Sql } from '../../lib/database/pools.ts'
 import { avatarOf } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce, insertOnce } from '../../lib/database/idempotency.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
-import type { create, listAll, listMine, listPublished, read, update } from './schemas.ts'
+import type { create, listMine, read, update } from './schemas.ts'
 import { TOO_MANY_DRAFTS, tooManyDrafts } from './schemas.ts'
 
 type Blog = Static<typeof listMine.response[200]>['blogs'][number]
@@ -32,7 +32,7 @@ const authorNameColumn = (sql: AnySql) => sql`
   json_build_object('firstName', first_name, 'lastName', last_name) AS author
 `
 
-export const publishedBlogsQuery = (sql: Sql, picturesUrl: string | null): CachedQuery<Body<typeof listPublished>> => ({
+export const publishedBlogsQuery = (sql: Sql, picturesUrl: string | null): CachedQuery => ({
   list: {
     field: 'blogs',
     batchRows: BATCH_ROWS,
@@ -46,9 +46,7 @@ export const publishedBlogsQuery = (sql: Sql, picturesUrl: string | null): Cache
 })
 
 /** A published post. Without a row if the post is not published. */
-export const publishedBlogQuery = (
-  sql: Sql, picturesUrl: string | null, id: string
-): CachedQuery<Body<typeof read>> => ({
+export const publishedBlogQuery = (sql: Sql, picturesUrl: string | null, id: string): CachedQuery => ({
   fields: sql`
     SELECT blog
     FROM (
@@ -70,7 +68,7 @@ const findBlogs = (sql: AnySql, picturesUrl: string | null, id: string) => sql<B
   WHERE blogs.id = ${id}
 `
 
-export const blogsOfAuthorQuery = (sql: Sql, authorId: string): CachedQuery<Body<typeof listMine>> => ({
+export const blogsOfAuthorQuery = (sql: Sql, authorId: string): CachedQuery => ({
   list: {
     field: 'blogs',
     batchRows: BATCH_ROWS,
@@ -80,7 +78,7 @@ export const blogsOfAuthorQuery = (sql: Sql, authorId: string): CachedQuery<Body
   },
 })
 
-export const allBlogsQuery = (sql: Sql): CachedQuery<Body<typeof listAll>> => ({
+export const allBlogsQuery = (sql: Sql): CachedQuery => ({
   list: {
     field: 'blogs',
     batchRows: BATCH_ROWS,

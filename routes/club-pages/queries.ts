@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
-import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import type { CachedQuery } from '../../lib/cache/index.ts'
 import {
   isOrganizer, joiningOf, leadsClub, managesClub, memberCount, offerColumns, officeOf,
 } from '../../lib/clubs/members.ts'
@@ -18,8 +18,8 @@ import { HttpError } from '../../lib/http/errors.ts'
 import type { Role } from '../../lib/values/roles.ts'
 import { CLUB_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
-  type changeMember as changeMemberSchema, type get, type list, type listMembers, MOST_REQUESTS, NAME_TAKEN,
-  NOT_LEADING, NOT_RENAMED, ORGANIZES_ELSEWHERE, type update,
+  type changeMember as changeMemberSchema, type get, MOST_REQUESTS, NAME_TAKEN, NOT_LEADING, NOT_RENAMED,
+  ORGANIZES_ELSEWHERE, type update,
 } from './schemas.ts'
 
 type ClubPage = Static<typeof get.response[200]>['club']
@@ -30,7 +30,7 @@ const columns = (sql: AnySql) => sql`
 `
 
 /** All clubs by name. */
-export const clubPagesQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
+export const clubPagesQuery = (sql: Sql): CachedQuery => ({
   list: { field: 'clubs', rows: sql`SELECT ${columns(sql)} FROM clubs ORDER BY clubs.name` },
 })
 
@@ -49,7 +49,7 @@ const clubPage = (sql: AnySql, id: string, picturesUrl: string | null) => sql`
 `
 
 /** A club with its organizers. Without a row for an unknown club. */
-export const clubPageQuery = (sql: Sql, id: string, picturesUrl: string | null): CachedQuery<Body<typeof get>> => ({
+export const clubPageQuery = (sql: Sql, id: string, picturesUrl: string | null): CachedQuery => ({
   fields: clubPage(sql, id, picturesUrl),
 })
 
@@ -92,9 +92,7 @@ export async function changeClub (
  * The members of a club and its requests. Without a row if the user does not manage the club. `time` decides which
  * offers are valid.
  */
-export const membersQuery = (
-  sql: Sql, userId: string, clubId: string, time: string
-): CachedQuery<Body<typeof listMembers>> => {
+export const membersQuery = (sql: Sql, userId: string, clubId: string, time: string): CachedQuery => {
   // The fields have no row for other users, so no body is sent to them. PostgreSQL need not read the list.
   const isManaged = sql`
     EXISTS (

@@ -1,10 +1,10 @@
 import type { Static } from '@sinclair/typebox'
-import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../lib/database/pools.ts'
 import { eventSummary } from '../../lib/database/columns.ts'
 import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
 import { HttpError } from '../../lib/http/errors.ts'
-import type { create, list } from './schemas.ts'
+import type { create } from './schemas.ts'
 
 type NewClub = Static<typeof create.response[201]>['club']
 
@@ -31,7 +31,7 @@ const titlesFit = (sql: AnySql, bytes: number) => sql`
  * All clubs. A row contains all events of a club, so it would arrive before its bytes are counted. Therefore, there is
  * no row if the titles alone exceed so many bytes.
  */
-export const clubsQuery = (sql: Sql, maxBytes: number): CachedQuery<Body<typeof list>> => ({
+export const clubsQuery = (sql: Sql, maxBytes: number): CachedQuery => ({
   list: {
     field: 'clubs',
     rows: sql`

@@ -3,7 +3,7 @@ import type { Static } from '@sinclair/typebox'
 import { isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import { cancelledEvent, knownBefore, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
 import { comes, lockEvents, lockLines } from '../../lib/agenda/seats.ts'
-import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/pools.ts'
 import {
   eventColumns, eventSummary, fullName, pageOf, paginationOf, registeredFor, registrationColumns, registrationCount,
@@ -14,16 +14,13 @@ import { enqueueNews } from '../../lib/email/enqueue-clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { tellMissed } from '../../lib/email/enqueue-seats.ts'
 import {
-  ALREADY_REGISTERED, type create, type list, type listMine, type listRegistered, type listRegistrations, type register,
-  REGISTRATION_CLOSED, REGISTRATION_NOT_OPEN, type update,
+  ALREADY_REGISTERED, type create, type register, REGISTRATION_CLOSED, REGISTRATION_NOT_OPEN, type update,
 } from './schemas.ts'
 
 type Event = Static<typeof create.response[201]>['event']
 type Registration = Static<typeof register.response[201]>['registration']
 
-export const eventsQuery = (
-  sql: Sql, page: number, limit: number, sort: 'asc' | 'desc'
-): CachedQuery<Body<typeof list>> => ({
+export const eventsQuery = (sql: Sql, page: number, limit: number, sort: 'asc' | 'desc'): CachedQuery => ({
   list: {
     field: 'events',
     rows: sql`
@@ -37,7 +34,7 @@ export const eventsQuery = (
 })
 
 /** The events of the user's current club. Without a row if the user does not belong to a club. */
-export const eventsOfMemberQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listMine>> => ({
+export const eventsOfMemberQuery = (sql: Sql, userId: string): CachedQuery => ({
   list: {
     field: 'events',
     rows: sql`
@@ -198,7 +195,7 @@ export async function findRefusal (sql: Sql, userId: string, eventId: string) {
   return isRegistered ? ALREADY_REGISTERED : isClosed ? REGISTRATION_CLOSED : REGISTRATION_NOT_OPEN
 }
 
-export const registrationsOfUserQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listRegistered>> => ({
+export const registrationsOfUserQuery = (sql: Sql, userId: string): CachedQuery => ({
   list: {
     field: 'registrations',
     rows: sql`
@@ -215,9 +212,7 @@ export const registrationsOfUserQuery = (sql: Sql, userId: string): CachedQuery<
 })
 
 /** The registrations for an event. Without a row if the event is unknown or the user may not manage it. */
-export const registrationsOfEventQuery = (
-  sql: Sql, user: User, id: string
-): CachedQuery<Body<typeof listRegistrations>> => ({
+export const registrationsOfEventQuery = (sql: Sql, user: User, id: string): CachedQuery => ({
   list: {
     field: 'registrations',
     rows: sql`

@@ -1,15 +1,10 @@
 import { calendarColumns, withDetails } from '../../lib/agenda/details.ts'
-import type { CalendarEvent } from '../../lib/agenda/icalendar.ts'
 import { inLineSince, isTentative, withAnswers, withSeat } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../lib/database/pools.ts'
 import { excerpt, untrimmedName } from '../../lib/database/columns.ts'
-import { atom, type FeedBlog } from './atom.ts'
+import { atom } from './atom.ts'
 import { icalendar } from './icalendar.ts'
-
-type Calendar = CachedQuery<{ name: string, events: CalendarEvent[] }>
-
-type Feed = CachedQuery<{ updated: string | null, blogs: FeedBlog[] }>
 
 /** Number of posts in the feed. */
 const NEWEST = 50
@@ -18,7 +13,7 @@ const NEWEST = 50
 const sinceLongAgo = (sql: AnySql) => sql`date >= '1900-01-01 00:00:00+00'`
 
 /** All events. `link` is the app's page of events, and the page of each event is below it. */
-export const eventsCalendarQuery = (sql: Sql, link: string | undefined): Calendar => ({
+export const eventsCalendarQuery = (sql: Sql, link: string | undefined): CachedQuery => ({
   list: {
     field: 'events',
     rows: sql`
@@ -33,7 +28,7 @@ export const eventsCalendarQuery = (sql: Sql, link: string | undefined): Calenda
 })
 
 /** The events of a club. Without a row for an unknown club. */
-export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: string): Calendar => ({
+export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: string): CachedQuery => ({
   list: {
     field: 'events',
     rows: sql`
@@ -60,7 +55,7 @@ const entryUpdatedAt = (sql: AnySql) => sql`
  * The events that the owner of a token comes to, waits for, or takes part in the draw of. Without a row for an unknown
  * token.
  */
-export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: string): Calendar => ({
+export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: string): CachedQuery => ({
   list: {
     field: 'events',
     rows: sql`
@@ -83,7 +78,7 @@ export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: 
 })
 
 /** The most recently published posts. `link` is the app's page of posts, and the page of each post is below it. */
-export const blogsFeedQuery = (sql: Sql, link: string | undefined, self: string | null): Feed => ({
+export const blogsFeedQuery = (sql: Sql, link: string | undefined, self: string | null): CachedQuery => ({
   list: {
     field: 'blogs',
     rows: sql`

@@ -1,9 +1,9 @@
 import type { Static } from '@sinclair/typebox'
-import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import type { CachedQuery } from '../../lib/cache/index.ts'
 import { type AnySql, expectOne, type Sql } from '../../lib/database/pools.ts'
 import { clubCard, likeCount } from '../../lib/database/columns.ts'
 import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
-import type { create, list, listLiked, update } from './schemas.ts'
+import type { create, update } from './schemas.ts'
 
 type Mentor = Static<typeof create.response[201]>['mentor']
 type NewMentor = Static<typeof create.body> & { imageUrl: string }
@@ -17,7 +17,7 @@ const clubNameColumn = (sql: AnySql) => sql`
   json_build_object('name', clubs.name) AS club
 `
 
-export const mentorsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
+export const mentorsQuery = (sql: Sql): CachedQuery => ({
   list: {
     field: 'mentors',
     rows: sql`
@@ -28,7 +28,7 @@ export const mentorsQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
   },
 })
 
-export const likedMentorsQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof listLiked>> => ({
+export const likedMentorsQuery = (sql: Sql, userId: string): CachedQuery => ({
   list: {
     field: 'likedMentors',
     rows: sql`

@@ -8,7 +8,7 @@ const format: BodyFormat<{ bytes: string }> = {
 }
 
 /** Reads the small version of a picture. */
-export const smallPictureQuery = (sql: Sql, id: string): CachedQuery<Buffer> => ({
+export const smallPictureQuery = (sql: Sql, id: string): CachedQuery => ({
   fields: sql`SELECT encode(small, 'base64') AS bytes FROM pictures WHERE id = ${id}`,
   format,
 })

@@ -1,9 +1,9 @@
 import type { Static } from '@sinclair/typebox'
-import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import type { CachedQuery } from '../../lib/cache/index.ts'
 import { type AnySql, expectOne, type Sql } from '../../lib/database/pools.ts'
 import { pageOf, rowCount } from '../../lib/database/columns.ts'
 import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
-import type { create, list, update } from './schemas.ts'
+import type { create, update } from './schemas.ts'
 
 type Testimonial = Static<typeof create.response[201]>['testimonial']
 type NewTestimonial = Static<typeof create.body>
@@ -12,7 +12,7 @@ const columns = (sql: AnySql) => sql`
   id, name, image_url AS "imageUrl", batch_year AS "batchYear", content, iso8601(created_at) AS "createdAt"
 `
 
-export const testimonialsQuery = (sql: Sql, page: number, limit: number): CachedQuery<Body<typeof list>> => ({
+export const testimonialsQuery = (sql: Sql, page: number, limit: number): CachedQuery => ({
   list: {
     field: 'items',
     rows: sql`

@@ -2,13 +2,13 @@ import type { Static } from '@sinclair/typebox'
 
 import type { Role } from '../../lib/values/roles.ts'
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
-import type { Body, CachedQuery } from '../../lib/cache/index.ts'
+import type { CachedQuery } from '../../lib/cache/index.ts'
 import { type AnySql, expectOne, type Sql } from '../../lib/database/pools.ts'
 import { avatarOf, registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
 import { releaseMessages } from '../../lib/email/event-messages.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import type { analytics, assignClub, changeRole, list, update } from './schemas.ts'
+import type { assignClub, changeRole, update } from './schemas.ts'
 
 type FullUser = Static<typeof assignClub.response[200]>['user']
 type UserWithRole = Static<typeof changeRole.response[200]>['user']
@@ -23,7 +23,7 @@ const allColumns = (sql: AnySql, picturesUrl: string | null) => sql`
   iso8601(updated_at) AS "updatedAt", ${clubColumn(sql)}
 `
 
-export const usersQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
+export const usersQuery = (sql: Sql): CachedQuery => ({
   list: {
     field: 'users',
     rows: sql`
@@ -46,7 +46,7 @@ export const usersQuery = (sql: Sql): CachedQuery<Body<typeof list>> => ({
 /** SQL condition: excludes the former member, the author of erased users' posts. */
 const isPerson = (sql: AnySql) => sql`email <> ${FORMER_MEMBER.email}`
 
-export const analyticsQuery = (sql: Sql): CachedQuery<Body<typeof analytics>> => ({
+export const analyticsQuery = (sql: Sql): CachedQuery => ({
   fields: sql`
     SELECT analytics
     FROM (

@@ -139,7 +139,7 @@ const outbox = {
 
 /** Runs a cached query. The cache is too small for any entry. */
 const cache = createSnapshotCache({ sql, shortSql: sql, maxBytes: 1 })
-const read = (query: CachedQuery<any>) => cache.get('', () => query, [clientIn('')])
+const read = (query: CachedQuery) => cache.get('', () => query, [clientIn('')])
 
 /** Statements that read or write single rows, or one page, and that no operation in test/operations.ts sends. */
 const others: Record<string, () => Promise<unknown>> = {

@@ -1,10 +1,9 @@
 import { PLACEHOLDER } from '../../../lib/auth/passwords.ts'
-import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
+import type { CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/pools.ts'
-import type { read } from './schemas.ts'
 
 /** The state of an account. Without a row for an unknown user. */
-export const accountQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof read>> => ({
+export const accountQuery = (sql: Sql, userId: string): CachedQuery => ({
   fields: sql`
     SELECT json_build_object(
       'isEmailVerified', email_verified_at IS NOT NULL,

@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
-import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
+import type { CachedQuery } from '../../../lib/cache/index.ts'
 import { joiningOf, MOST_CLUBS, offerColumns, officeOf } from '../../../lib/clubs/members.ts'
 import {
   endOffice, findMembership, giveOffice, lockOffices, withdrawOffer,
@@ -12,8 +12,8 @@ import type { Outbox } from '../../../lib/email/outbox.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import { findOwnRole } from '../own-account.ts'
 import {
-  type answerOffer as answerOfferSchema, CLOSED, ELSEWHERE, type join, type list, NO_OFFER, NOT_VERIFIED, OFFER_ENDED,
-  REFUSED, TOO_MANY,
+  type answerOffer as answerOfferSchema, CLOSED, ELSEWHERE, type join, NO_OFFER, NOT_VERIFIED, OFFER_ENDED, REFUSED,
+  TOO_MANY,
 } from './schemas.ts'
 
 type OwnMembership = Static<typeof join.response[200]>['club']
@@ -31,7 +31,7 @@ const membershipsOf = (sql: AnySql, userId: string, time: PendingQuery<Row[]>) =
 `
 
 /** The clubs of a user by name. Without a row for an unknown user. `time` decides which offers are valid. */
-export const ownClubsQuery = (sql: Sql, userId: string, time: string): CachedQuery<Body<typeof list>> => ({
+export const ownClubsQuery = (sql: Sql, userId: string, time: string): CachedQuery => ({
   list: {
     field: 'clubs',
     rows: sql`${membershipsOf(sql, userId, sql`${time}::text::timestamptz`)} ORDER BY clubs.name`,

@@ -1,16 +1,14 @@
-import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
+import type { CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/pools.ts'
 import { assignments } from '../../../lib/database/columns.ts'
 import { isNotified, preferences } from '../../../lib/email/notifications.ts'
-import { type list, type Notifications, SWITCH_NAMES } from './schemas.ts'
+import { type Notifications, SWITCH_NAMES } from './schemas.ts'
 
 /**
  * The email preferences of a user. Without a row for an unknown user. `reminderHours` is REMINDER_HOURS, 0 for no
  * reminders.
  */
-export const notificationsQuery = (
-  sql: Sql, userId: string, reminderHours: number
-): CachedQuery<Body<typeof list>> => ({
+export const notificationsQuery = (sql: Sql, userId: string, reminderHours: number): CachedQuery => ({
   fields: sql`
     SELECT ${preferences(sql)} AS notifications,
     CASE WHEN ${isNotified(sql, 'event-reminder')} THEN nullif(${reminderHours}::int, 0) END AS "reminderHours"

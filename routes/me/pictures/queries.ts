@@ -1,11 +1,11 @@
 import type { User } from '../../../lib/accounts/permissions.ts'
-import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
+import type { CachedQuery } from '../../../lib/cache/index.ts'
 import type { Sql } from '../../../lib/database/pools.ts'
 import { removeFromOwner, usesOfPicture } from '../../../lib/pictures/uses.ts'
-import type { list, PictureUse } from './schemas.ts'
+import type { PictureUse } from './schemas.ts'
 
 /** The pictures of a user with their uses. `baseUrl` is the base URL of all pictures. */
-export const picturesOfUserQuery = (sql: Sql, userId: string, baseUrl: string): CachedQuery<Body<typeof list>> => ({
+export const picturesOfUserQuery = (sql: Sql, userId: string, baseUrl: string): CachedQuery => ({
   list: {
     field: 'pictures',
     rows: sql`

@@ -3,14 +3,14 @@ import type { Static } from '@sinclair/typebox'
 import { knownEvent, runsUntil, withDetails } from '../../../lib/agenda/details.ts'
 import { agendaColumns, withCounts } from '../../../lib/agenda/fields.ts'
 import { comes, isTentative, lockLines, placeInLine, withSeat } from '../../../lib/agenda/seats.ts'
-import type { Body, CachedQuery } from '../../../lib/cache/index.ts'
+import type { CachedQuery } from '../../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../../lib/database/pools.ts'
 import { untriedEmail } from '../../../lib/email/emails.ts'
 import { lastAnnounced } from '../../../lib/email/events.ts'
 import type { Outbox } from '../../../lib/email/outbox.ts'
 import { tellSeats } from '../../../lib/email/enqueue-seats.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
-import { EVENT_OVER, type list, type set } from './schemas.ts'
+import { EVENT_OVER, type set } from './schemas.ts'
 
 /** SQL query: the seats of a user, before a WHERE clause continues. */
 const seatsOfUser = (sql: AnySql, userId: string) => sql`
@@ -28,7 +28,7 @@ const seatsOfUser = (sql: AnySql, userId: string) => sql`
   WHERE user_id = ${userId}
 `
 
-export const seatsOfUserQuery = (sql: Sql, userId: string): CachedQuery<Body<typeof list>> => ({
+export const seatsOfUserQuery = (sql: Sql, userId: string): CachedQuery => ({
   list: { field: 'seats', rows: sql`${seatsOfUser(sql, userId)} ORDER BY events.date DESC, registrations.id` },
 })
 

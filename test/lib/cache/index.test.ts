@@ -19,13 +19,13 @@ t.teardown(() => Promise.all([sql, shortSql].map(sql => sql.end({ timeout: 0 }))
 await sql`CREATE TABLE notes (author text, text text)`
 
 /** Reads the texts of an author. */
-const notesQuery = (sql: Sql, author: string | undefined): CachedQuery<{ notes: object[] }> => ({
+const notesQuery = (sql: Sql, author: string | undefined): CachedQuery => ({
   list: {
     field: 'notes', batchRows: 6, rows: sql`SELECT text FROM notes WHERE author = ${author ?? null} ORDER BY text`,
   },
 })
 
-const countQuery = (sql: Sql, author: string | undefined): CachedQuery<{ count: number }> => ({
+const countQuery = (sql: Sql, author: string | undefined): CachedQuery => ({
   fields: sql`SELECT count(*)::int FROM notes WHERE author = ${author ?? null}`,
 })
 
@@ -226,7 +226,7 @@ t.test('The chunks of a body are sent in several turns of the event loop', async
 
 t.test('A body may have a different format than JSON', async t => {
   const app = await start(t)
-  const textQuery = (sql: Sql, author: string): CachedQuery<{ author: string, notes: object[] }> => ({
+  const textQuery = (sql: Sql, author: string): CachedQuery => ({
     ...notesQuery(sql, author),
     fields: sql`SELECT author FROM notes WHERE author = ${author} LIMIT 1`,
     format: {

@@ -41,12 +41,12 @@ const write = (name: string, value: number, sql: postgres.ISql = writer) =>
   sql`INSERT INTO writes VALUES (${name}, ${value})`
 
 /** Reads the highest value of a name. */
-const highest = (sql: Sql, name: string): CachedQuery<any> => ({
+const highest = (sql: Sql, name: string): CachedQuery => ({
   fields: sql`SELECT coalesce(max(value), 0) AS value FROM writes WHERE name = ${name}`,
 })
 
 /** Reads all values of a name and the highest one, which must come from one snapshot. */
-const everything = (sql: Sql, name: string): CachedQuery<any> => ({
+const everything = (sql: Sql, name: string): CachedQuery => ({
   list: { field: 'all', rows: sql`SELECT value FROM writes WHERE name = ${name} ORDER BY value DESC` },
   ...highest(sql, name),
 })
@@ -57,7 +57,7 @@ const notAgain = () => { throw new Error('read again') }
 /** A cache with its own connections, like an instance of the service. */
 function start (t: Test, { maxBytes = ROOMY, sql = connect(t, 4), shortSql = connect(t, 1) } = {}) {
   const cache = createSnapshotCache({ sql, shortSql, maxBytes })
-  const get = (name: string, query: (sql: Sql) => CachedQuery<any>) => cache.get(name, query, [clientIn('')])
+  const get = (name: string, query: (sql: Sql) => CachedQuery) => cache.get(name, query, [clientIn('')])
   const instance = { reads: 0, get, readSnapshot: cache.readSnapshot, ask, value }
   return instance
 
@@ -122,11 +122,11 @@ test('A commit elsewhere causes a read, which keeps the same body', async t => {
 test('A list may have other fields and any number of rows', async t => {
   const { ask } = start(t)
   const rows = (sql: Sql, limit: number) => sql`SELECT name, value FROM writes ORDER BY value LIMIT ${limit}`
-  const list = (limit: number) => (sql: Sql): CachedQuery<any> => ({ list: { field: 'items', rows: rows(sql, limit) } })
-  const some = (limit: number) => (sql: Sql): CachedQuery<any> => ({
+  const list = (limit: number) => (sql: Sql): CachedQuery => ({ list: { field: 'items', rows: rows(sql, limit) } })
+  const some = (limit: number) => (sql: Sql): CachedQuery => ({
     list: { field: 'items', rows: rows(sql, limit) }, fields: sql`SELECT count(*) AS total, 'all' AS of FROM writes`,
   })
-  const none = (sql: Sql): CachedQuery<any> => ({
+  const none = (sql: Sql): CachedQuery => ({
     list: { field: 'items', rows: rows(sql, 9) }, fields: sql`SELECT WHERE false`,
   })
   t.equal(await ask('1', list(9)), '{"items":[]}')
