@@ -116,12 +116,7 @@ export const update = {
   summary: 'Update a blog post',
   description: 'Missing fields stay unchanged. Returns 500 if the post does not exist.',
   params,
-  body: Type.Object({
-    title: Type.Optional(Title),
-    content: Type.Optional(Content),
-    imageUrl: Type.Optional(Image),
-    status: Type.Optional(Status),
-  }, { title: 'BlogChanges' }),
+  body: Type.Partial(create.body, { title: 'BlogChanges' }),
   response: { 200: ResponseObject({ blog: BlogWithAuthor }) },
 }
 

@@ -19,10 +19,6 @@ const Testimonial = ResponseObject({
   createdAt: DateTime,
 }, { title: 'Testimonial' })
 
-const Name = TextInput({ minLength: 1, ...NAME })
-const Content = TextInput({ minLength: 1, ...CONTENT })
-const BatchYear = Type.Integer({ minimum: 1900, maximum: 3000, ...YEAR })
-const Image = Type.String({ format: 'url-or-empty', ...IMAGE })
 const params = Type.Object({ id: IdParam('The id of the testimonial.') })
 
 export const list = {
@@ -46,7 +42,10 @@ export const create = {
   description: 'The testimonial is public at once.',
   headers: idempotencyHeaders,
   body: Type.Object({
-    name: Name, content: Content, batchYear: BatchYear, imageUrl: Type.Optional(Image),
+    name: TextInput({ minLength: 1, ...NAME }),
+    content: TextInput({ minLength: 1, ...CONTENT }),
+    batchYear: Type.Integer({ minimum: 1900, maximum: 3000, ...YEAR }),
+    imageUrl: Type.Optional(Type.String({ format: 'url-or-empty', ...IMAGE })),
   }, { title: 'NewTestimonial' }),
   response: { 201: ResponseObject({ testimonial: Testimonial }), ...idempotencyErrors },
 }
@@ -56,12 +55,7 @@ export const update = {
   summary: 'Update a testimonial',
   description: 'Missing fields stay unchanged. Returns 500 if the testimonial does not exist.',
   params,
-  body: Type.Object({
-    name: Type.Optional(Name),
-    content: Type.Optional(Content),
-    batchYear: Type.Optional(BatchYear),
-    imageUrl: Type.Optional(Image),
-  }, { title: 'TestimonialChanges' }),
+  body: Type.Partial(create.body, { title: 'TestimonialChanges' }),
   response: { 200: ResponseObject({ testimonial: Testimonial }) },
 }
 
