@@ -23,7 +23,7 @@ export const toColumns = <Body extends object>(body: Body, fields: readonly (key
  * for a missing field is `filler`, which must be a boolean if the fields are, because the driver sends its type.
  */
 export function assignments<Field extends string> (
-  sql: AnySql, body: Partial<Record<Field, string | boolean | null>>, fields: readonly Field[],
+  sql: AnySql, body: Partial<Record<Field, string | number | boolean | null>>, fields: readonly Field[],
   filler: boolean | null = null
 ) {
   return fields.map(field => {

@@ -5,7 +5,7 @@ import { consume } from '../../lib/auth/rate-limits.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Config } from '../../lib/config/config.ts'
 import { type AnySql, expectOne, type Sql } from '../../lib/database/pools.ts'
-import { avatarOf } from '../../lib/database/columns.ts'
+import { assignments, avatarOf } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce, insertOnce } from '../../lib/database/idempotency.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
@@ -156,16 +156,14 @@ async function bytesOfDrafts (sql: TransactionSql, authorId: string) {
 
 /** Changes the given fields. Enqueues an email to the author about a new status. */
 export async function updateBlog (
-  sql: Sql, outbox: Outbox, picturesUrl: string | null, { id, adminId, changes: { title, content, imageUrl, status } }:
-  { id: string, adminId: string, changes: Static<typeof update.body> }
+  sql: Sql, outbox: Outbox, picturesUrl: string | null,
+  { id, adminId, changes }: { id: string, adminId: string, changes: Static<typeof update.body> }
 ) {
   return expectOne(await sql<BlogWithAuthor[]>`
     WITH before AS (${lockBlog(sql, id)}), changed AS (
       UPDATE blogs SET
-        title = coalesce(${title ?? null}, title),
-        content = coalesce(${content ?? null}, content),
-        image_url = coalesce(${imageUrl ?? null}, image_url),
-        status = coalesce(${status ?? null}, blogs.status)
+        ${assignments(sql, changes, ['title', 'content', 'imageUrl'])},
+        status = coalesce(${changes.status ?? null}, blogs.status)
       FROM before WHERE blogs.id = before.id
       RETURNING blogs.*
     ), emailed AS (${enqueueDecision(sql, outbox, adminId)})

@@ -6,8 +6,8 @@ import { comes, lockEvents, lockLines } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/pools.ts'
 import {
-  eventColumns, eventSummary, fullName, pageOf, paginationOf, registeredFor, registrationColumns, registrationCount,
-  registrationDetails, rowCount,
+  assignments, eventColumns, eventSummary, fullName, pageOf, paginationOf, registeredFor, registrationColumns,
+  registrationCount, registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
 import { CHANGES } from '../../lib/email/batches.ts'
 import { enqueueNews } from '../../lib/email/enqueue-clubs.ts'
@@ -80,7 +80,7 @@ export async function insertEvent (
 export function updateEvent (
   sql: Sql, outbox: Outbox, { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
 ) {
-  const { title, description, imageUrl, data, clubId } = changes
+  const { data, clubId } = changes
   return sql.begin(async sql => {
     const lines = await lockLines(sql, sql`SELECT ${id}::uuid`)
     const [outcome] = await sql<{ allowed: boolean, event: Event }[]>`
@@ -88,9 +88,7 @@ export function updateEvent (
         SELECT events.*, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
       ), changed AS (
         UPDATE events SET
-          title = coalesce(${title ?? null}, title),
-          description = coalesce(${description ?? null}, description),
-          image_url = coalesce(${imageUrl ?? null}, image_url),
+          ${assignments(sql, changes, ['title', 'description', 'imageUrl'])},
           date = CASE WHEN ${data === undefined} THEN date ELSE ${toTimestamp(data)} END,
           club_id = coalesce(${clubId || null}, club_id)
         WHERE id = ${id} AND ${isManagedBy(sql, user)}

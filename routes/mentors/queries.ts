@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import { type AnySql, expectOne, type Sql } from '../../lib/database/pools.ts'
-import { clubCard, likeCount } from '../../lib/database/columns.ts'
+import { assignments, clubCard, likeCount } from '../../lib/database/columns.ts'
 import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
 import type { create, update } from './schemas.ts'
 
@@ -100,17 +100,10 @@ async function insertNewMentor (
 }
 
 /** Changes the given fields. The column of `networkUrl` refuses null. */
-export async function updateMentor (
-  sql: Sql, id: string, { name, expertise, imageUrl, networkUrl, clubId }: Static<typeof update.body>
-) {
+export async function updateMentor (sql: Sql, id: string, changes: Static<typeof update.body>) {
   return expectOne(await sql<Mentor[]>`
     WITH changed AS (
-      UPDATE mentors SET
-        name = coalesce(${name ?? null}, name),
-        expertise = coalesce(${expertise ?? null}, expertise),
-        image_url = coalesce(${imageUrl ?? null}, image_url),
-        network_url = CASE WHEN ${networkUrl === undefined} THEN network_url ELSE ${networkUrl ?? null} END,
-        club_id = coalesce(${clubId ?? null}, club_id)
+      UPDATE mentors SET ${assignments(sql, changes, ['name', 'expertise', 'imageUrl', 'networkUrl', 'clubId'])}
       WHERE id = ${id}
       RETURNING *
     )

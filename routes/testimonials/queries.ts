@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import { type AnySql, expectOne, type Sql } from '../../lib/database/pools.ts'
-import { pageOf, rowCount } from '../../lib/database/columns.ts'
+import { assignments, pageOf, rowCount } from '../../lib/database/columns.ts'
 import { type Attempt, insertOnce } from '../../lib/database/idempotency.ts'
 import type { create, update } from './schemas.ts'
 
@@ -41,15 +41,9 @@ async function insertNewTestimonial (
 }
 
 /** Changes the given fields. */
-export async function updateTestimonial (
-  sql: Sql, id: string, { name, content, batchYear, imageUrl }: Static<typeof update.body>
-) {
+export async function updateTestimonial (sql: Sql, id: string, changes: Static<typeof update.body>) {
   return expectOne(await sql<Testimonial[]>`
-    UPDATE testimonials SET
-      name = coalesce(${name ?? null}, name),
-      content = coalesce(${content ?? null}, content),
-      batch_year = coalesce(${batchYear ?? null}, batch_year),
-      image_url = coalesce(${imageUrl ?? null}, image_url)
+    UPDATE testimonials SET ${assignments(sql, changes, ['name', 'content', 'batchYear', 'imageUrl'])}
     WHERE id = ${id}
     RETURNING ${columns(sql)}
   `)

@@ -4,7 +4,7 @@ import type { Role } from '../../lib/values/roles.ts'
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import { type AnySql, expectOne, type Sql } from '../../lib/database/pools.ts'
-import { avatarOf, registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
+import { assignments, avatarOf, registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
 import { releaseMessages } from '../../lib/email/event-messages.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
@@ -77,18 +77,15 @@ export const analyticsQuery = (sql: Sql): CachedQuery => ({
  */
 export async function updateUser (
   sql: Sql, outbox: Pick<Outbox, 'canLink' | 'enqueue'>, picturesUrl: string | null,
-  { id, adminId, changes: { firstName, lastName, email, clubId } }:
-  { id: string, adminId: string, changes: Static<typeof update.body> }
+  { id, adminId, changes }: { id: string, adminId: string, changes: Static<typeof update.body> }
 ) {
   const [user] = await sql<FullUser[]>`
     WITH before AS (
       SELECT id, email, email_verified_at FROM users WHERE id = ${id} FOR NO KEY UPDATE
     ), changed AS (
       UPDATE users SET
-        first_name = coalesce(${firstName ?? null}, users.first_name),
-        last_name = coalesce(${lastName ?? null}, users.last_name),
-        email = coalesce(${email ?? null}, users.email),
-        club_id = CASE WHEN ${clubId === undefined} THEN users.club_id ELSE ${clubId ?? null} END
+        ${assignments(sql, changes, ['firstName', 'lastName', 'clubId'])},
+        email = coalesce(${changes.email ?? null}, users.email)
       FROM before WHERE users.id = before.id
       RETURNING users.*
     ), verification AS (${outbox.enqueue('email-verification', emailTo(sql, sql`

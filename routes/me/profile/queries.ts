@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import type { Sql } from '../../../lib/database/pools.ts'
-import { profileColumns } from '../../../lib/database/columns.ts'
+import { assignments, profileColumns } from '../../../lib/database/columns.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import type { CurrentUser } from '../../../lib/values/schemas.ts'
 
@@ -22,13 +22,10 @@ export function setProfile (
       `
       if (count === 0) throw new HttpError(404, 'Picture not found')
     }
-    const url = typeof avatar === 'string' ? picturesUrl + avatar : null
+    const changes = { firstName, lastName, avatar: typeof avatar === 'string' ? picturesUrl + avatar : avatar }
     const [user] = await sql<Static<typeof CurrentUser>[]>`
       WITH changed AS (
-        UPDATE users SET
-          first_name = coalesce(${firstName ?? null}, first_name),
-          last_name = coalesce(${lastName ?? null}, last_name),
-          avatar = CASE WHEN ${avatar === undefined} THEN avatar ELSE ${url} END
+        UPDATE users SET ${assignments(sql, changes, ['firstName', 'lastName', 'avatar'])}
         WHERE id = ${id} RETURNING *
       )
       SELECT ${profileColumns(sql, picturesUrl)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
