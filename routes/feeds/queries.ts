@@ -1,3 +1,5 @@
+import type { PendingQuery, Row } from 'postgres'
+
 import { calendarColumns, withDetails } from '../../lib/agenda/details.ts'
 import { inLineSince, isTentative, withAnswers, withSeat } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
@@ -9,38 +11,33 @@ import { icalendar } from './icalendar.ts'
 /** Number of posts in the feed. */
 const NEWEST = 50
 
-/** First date in calendars. Common calendar apps do not show earlier dates. */
-const sinceLongAgo = (sql: AnySql) => sql`date >= '1900-01-01 00:00:00+00'`
-
-/** All events. `link` is the app's page of events, and the page of each event is below it. */
-export const eventsCalendarQuery = (sql: Sql, link: string | undefined): CachedQuery => ({
-  list: {
-    field: 'events',
-    rows: sql`
-      SELECT ${calendarColumns(sql)}
-      FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
-      WHERE ${sinceLongAgo(sql)}
-      ORDER BY events.date, events.id
-    `,
-  },
-  fields: sql`SELECT 'Events' AS name`,
+/**
+ * A calendar of these events since 1900, because common calendar apps do not show earlier dates. The query `events` has
+ * a WHERE clause, to which a condition is added. `link` is the app's page of events, and the page of each event is
+ * below it.
+ */
+const calendarQuery = (
+  sql: Sql, link: string | undefined, name: PendingQuery<Row[]>, events: PendingQuery<Row[]>
+): CachedQuery => ({
+  list: { field: 'events', rows: sql`${events} AND date >= '1900-01-01 00:00:00+00' ORDER BY events.date, events.id` },
+  fields: name,
   format: icalendar(link),
 })
+
+/** All events. */
+export const eventsCalendarQuery = (sql: Sql, link: string | undefined) => calendarQuery(sql, link, sql`
+  SELECT 'Events' AS name
+`, sql`
+  SELECT ${calendarColumns(sql)} FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE true
+`)
 
 /** The events of a club. Without a row for an unknown club. */
-export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: string): CachedQuery => ({
-  list: {
-    field: 'events',
-    rows: sql`
-      SELECT ${calendarColumns(sql)}
-      FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
-      WHERE club_id = ${clubId} AND ${sinceLongAgo(sql)}
-      ORDER BY events.date, events.id
-    `,
-  },
-  fields: sql`SELECT name FROM clubs WHERE id = ${clubId}`,
-  format: icalendar(link),
-})
+export const clubCalendarQuery = (sql: Sql, link: string | undefined, clubId: string) => calendarQuery(sql, link, sql`
+  SELECT name FROM clubs WHERE id = ${clubId}
+`, sql`
+  SELECT ${calendarColumns(sql)} FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
+  WHERE club_id = ${clubId}
+`)
 
 /**
  * SQL: when an event, or the seat of a registration, last changed. When a person got a seat is not stored. A second
@@ -55,27 +52,21 @@ const entryUpdatedAt = (sql: AnySql) => sql`
  * The events that the owner of a token comes to, waits for, or takes part in the draw of. Without a row for an unknown
  * token.
  */
-export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: string): CachedQuery => ({
-  list: {
-    field: 'events',
-    rows: sql`
-      SELECT
-        ${calendarColumns(sql, entryUpdatedAt(sql))}, ${isTentative(sql)} AS "isTentative",
-        CASE WHEN seat ->> 'state' = 'seated' THEN online_url END AS "onlineUrl"
-      FROM calendar_tokens
-        JOIN event_registrations AS registrations USING (user_id)
-        JOIN events ON events.id = registrations.event_id
-        JOIN clubs ON clubs.id = club_id
-        ${withDetails(sql)}
-        ${withAnswers(sql)}
-        ${withSeat(sql)}
-      WHERE token_hash = ${tokenHash} AND ${sinceLongAgo(sql)} AND seat ->> 'state' <> 'declined'
-      ORDER BY events.date, events.id
-    `,
-  },
-  fields: sql`SELECT 'My events' AS name FROM calendar_tokens WHERE token_hash = ${tokenHash}`,
-  format: icalendar(link),
-})
+export const ownCalendarQuery = (sql: Sql, link: string | undefined, tokenHash: string) => calendarQuery(sql, link, sql`
+  SELECT 'My events' AS name FROM calendar_tokens WHERE token_hash = ${tokenHash}
+`, sql`
+  SELECT
+    ${calendarColumns(sql, entryUpdatedAt(sql))}, ${isTentative(sql)} AS "isTentative",
+    CASE WHEN seat ->> 'state' = 'seated' THEN online_url END AS "onlineUrl"
+  FROM calendar_tokens
+    JOIN event_registrations AS registrations USING (user_id)
+    JOIN events ON events.id = registrations.event_id
+    JOIN clubs ON clubs.id = club_id
+    ${withDetails(sql)}
+    ${withAnswers(sql)}
+    ${withSeat(sql)}
+  WHERE token_hash = ${tokenHash} AND seat ->> 'state' <> 'declined'
+`)
 
 /** The most recently published posts. `link` is the app's page of posts, and the page of each post is below it. */
 export const blogsFeedQuery = (sql: Sql, link: string | undefined, self: string | null): CachedQuery => ({
