@@ -13,29 +13,27 @@ const columns = (sql: AnySql) => sql`
   club_id AS "clubId"
 `
 
-const clubNameColumn = (sql: AnySql) => sql`
-  json_build_object('name', clubs.name) AS club
+/** SQL query: the mentors of a table with the names of their clubs, before a clause continues. */
+const mentorsOf = (sql: AnySql, table = sql`mentors`) => sql`
+  SELECT ${columns(sql)}, json_build_object('name', clubs.name) AS club
+  FROM ${table} AS mentors JOIN clubs ON clubs.id = club_id
+`
+
+/** SQL query: the mentors with their clubs and likes, before a clause continues. */
+const profiles = (sql: AnySql) => sql`
+  SELECT ${columns(sql)}, ${clubCard(sql)}, ${likeCount(sql)} AS "likeCount"
+  FROM mentors JOIN clubs ON clubs.id = club_id
 `
 
 export const mentorsQuery = (sql: Sql): CachedQuery => ({
-  list: {
-    field: 'mentors',
-    rows: sql`
-      SELECT ${columns(sql)}, ${clubCard(sql)}, ${likeCount(sql)} AS "likeCount"
-      FROM mentors JOIN clubs ON clubs.id = club_id
-      ORDER BY mentors.name, mentors.id
-    `,
-  },
+  list: { field: 'mentors', rows: sql`${profiles(sql)} ORDER BY mentors.name, mentors.id` },
 })
 
 export const likedMentorsQuery = (sql: Sql, userId: string): CachedQuery => ({
   list: {
     field: 'likedMentors',
     rows: sql`
-      SELECT ${columns(sql)}, ${clubCard(sql)}, ${likeCount(sql)} AS "likeCount"
-      FROM mentor_likes AS liked
-        JOIN mentors ON mentors.id = liked.mentor_id
-        JOIN clubs ON clubs.id = club_id
+      ${profiles(sql)} JOIN mentor_likes AS liked ON liked.mentor_id = mentors.id
       WHERE liked.user_id = ${userId}
       ORDER BY mentors.name, mentors.id
     `,
@@ -81,9 +79,7 @@ export async function countLikes (sql: Sql, mentorId: string) {
 /** Adds a mentor, and only one if requests have the same key. */
 export const insertMentor = (sql: Sql, mentor: NewMentor, attempt: Attempt | undefined) =>
   insertOnce(sql, attempt, sql => insertNewMentor(sql, mentor), (sql, id) => sql<Mentor[]>`
-    SELECT ${columns(sql)}, ${clubNameColumn(sql)}
-    FROM mentors JOIN clubs ON clubs.id = club_id
-    WHERE mentors.id = ${id}
+    ${mentorsOf(sql)} WHERE mentors.id = ${id}
   `)
 
 async function insertNewMentor (
@@ -95,7 +91,7 @@ async function insertNewMentor (
       VALUES (${name}, ${expertise}, ${imageUrl}, ${networkUrl ?? ''}, ${clubId})
       RETURNING *
     )
-    SELECT ${columns(sql)}, ${clubNameColumn(sql)} FROM created AS mentors JOIN clubs ON clubs.id = club_id
+    ${mentorsOf(sql, sql`created`)}
   `)
 }
 
@@ -107,7 +103,7 @@ export async function updateMentor (sql: Sql, id: string, changes: Static<typeof
       WHERE id = ${id}
       RETURNING *
     )
-    SELECT ${columns(sql)}, ${clubNameColumn(sql)} FROM changed AS mentors JOIN clubs ON clubs.id = club_id
+    ${mentorsOf(sql, sql`changed`)}
   `)
 }
 
