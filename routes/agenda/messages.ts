@@ -1,10 +1,9 @@
 import type { Static } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import type { TransactionSql } from 'postgres'
 
 import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import { comingTo } from '../../lib/agenda/seats.ts'
-import { consume, type RateLimit } from '../../lib/auth/rate-limits.ts'
+import { consume } from '../../lib/auth/rate-limits.ts'
 import type { Sql } from '../../lib/database/pools.ts'
 import { arrayOf } from '../../lib/database/columns.ts'
 import { type Attempt, attemptOf, createOnce } from '../../lib/database/idempotency.ts'
@@ -28,18 +27,9 @@ export interface MessageRoute {
 export async function sendMessage (request: FastifyRequest<MessageRoute>, reply: FastifyReply) {
   const { server: { sql, outbox, config }, user, params: { id }, body } = request
   await findManagedEvent(sql, user, id, REGISTRATIONS_NOT_ALLOWED)
-  const limit: RateLimit = {
-    name: 'event-messages', key: user.id, max: MESSAGES_PER_USER, message: TOO_MANY_MESSAGES,
-  }
-  let isNew = false
-  const reach = await insertMessage(
-    sql, outbox, { user, eventId: id, message: body, attempt: attemptOf(request) },
-    // A repeated request is not a new message.
-    async sql => {
-      isNew = true
-      await consume(sql, limit, config.LIMIT_WINDOW)
-    }
-  )
+  const { reach, isNew } = await insertMessage(sql, outbox, {
+    user, eventId: id, message: body, attempt: attemptOf(request), windowSeconds: config.LIMIT_WINDOW,
+  })
   if (isNew) audit(request, 'message-sent', { target: id })
   reply.code(202)
   return { message: 'The message is on its way', reach } as const
@@ -52,23 +42,26 @@ interface SentMessage {
 }
 
 /**
- * Enqueues a message to the attendees of an event, and only one if requests have the same key. Returns how many
- * people it reaches. `onNew` runs in the transaction, and only if this is not a repeated request. Throws a 404 if the
- * event does not exist any more or the user may not manage it. Deletes some messages older than 60 days, whose emails
- * no longer exist.
+ * Enqueues a message to the attendees of an event, and only one if requests have the same key. Returns how many people
+ * it reaches, and whether this is not a repeated request. Throws a 429 after too many new messages of the user, and a
+ * 404 if the event does not exist any more or the user may not manage it. Deletes some messages older than 60 days,
+ * whose emails no longer exist.
  */
-async function insertMessage (
+function insertMessage (
   sql: Sql, outbox: Outbox,
-  { user, eventId, message: { subject, text }, attempt }: {
-    user: User, eventId: string, message: MessageRoute['Body'], attempt: Attempt | undefined
-  },
-  onNew: (sql: TransactionSql) => Promise<void>
+  { user, eventId, message: { subject, text }, attempt, windowSeconds }: {
+    user: User, eventId: string, message: MessageRoute['Body'], attempt: Attempt | undefined, windowSeconds: number
+  }
 ) {
-  const [sent] = await sql.begin(async sql => {
+  return sql.begin(async sql => {
+    let isNew = false
     // The lock order of an erasure prevents a deadlock.
     await sql`SELECT FROM users WHERE id = ${user.id} FOR KEY SHARE`
-    return createOnce(sql, attempt, async () => {
-      await onNew(sql)
+    const [sent] = await createOnce(sql, attempt, async () => {
+      isNew = true
+      await consume(sql, {
+        name: 'event-messages', key: user.id, max: MESSAGES_PER_USER, message: TOO_MANY_MESSAGES,
+      }, windowSeconds)
       const inserted = await sql<SentMessage[]>`
         WITH past AS (
           DELETE FROM event_messages WHERE id IN (
@@ -96,6 +89,6 @@ async function insertMessage (
       SELECT id, ${reachOf(sql, 'event-message', sql`event_messages.event_id`)} AS reach FROM event_messages
       WHERE id = ANY (${arrayOf(ids)}::uuid[])
     `)
+    return { reach: sent!.reach, isNew }
   })
-  return sent!.reach
 }
