@@ -22,7 +22,7 @@ declare module 'fastify' {
     extraSeconds?: number
     /**
      * Seconds that this operation may also wait in the queue of pictures. A stop ends this wait. The operation admits
-     * its statements by itself (lib/pictures/store.ts), so it holds no place of the database during the wait.
+     * its statements by itself (plugins/pictures.ts), so it holds no place of the database during the wait.
      */
     waitSeconds?: number
     /**
