@@ -4,7 +4,6 @@ import type { Static } from '@sinclair/typebox'
 import { refuseRegistrations, userOf } from '../../lib/accounts/permissions.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
-import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
   deleteEvent, eventsOfMemberQuery, eventsQuery, findRefusal, insertEvent, insertRegistration,
   registrationsOfEventQuery, registrationsOfUserQuery, updateEvent,
@@ -55,12 +54,10 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.update,
     config: { failure: 'Error updating event', transaction: true },
   }, async request => {
-    const outcome = await updateEvent(app.sql, app.outbox, {
+    const event = await updateEvent(app.sql, app.outbox, {
       user: request.user, id: request.params.id, changes: request.body,
     })
-    if (!outcome) throw new HttpError(404, 'Event not found')
-    if (!outcome.allowed) throw new HttpError(403, EVENT_NOT_ALLOWED)
-    return { event: outcome.event, message: 'Event updated successfully' as const }
+    return { event, message: 'Event updated successfully' as const }
   })
 
   app.delete('/:id', {
@@ -68,9 +65,7 @@ const events: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.remove,
     config: { failure: 'Error deleting event', transaction: true },
   }, async request => {
-    const outcome = await deleteEvent(app.sql, app.outbox, request.user, request.params.id)
-    if (!outcome) throw new HttpError(404, 'Event not found')
-    if (!outcome.allowed) throw new HttpError(403, 'Not allowed to delete this event')
+    await deleteEvent(app.sql, app.outbox, request.user, request.params.id)
     audit(request, 'event-deleted', { target: request.params.id })
     return { message: 'Event deleted successfully' }
   })

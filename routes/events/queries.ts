@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 
-import { isManagedBy, type User } from '../../lib/accounts/permissions.ts'
+import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
 import { cancelledEvent, knownBefore, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
 import { comes, lockEvents, lockLines } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
@@ -13,6 +13,7 @@ import { CHANGES } from '../../lib/email/batches.ts'
 import { enqueueNews } from '../../lib/email/enqueue-clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { tellMissed } from '../../lib/email/enqueue-seats.ts'
+import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
   ALREADY_REGISTERED, type create, type register, REGISTRATION_CLOSED, REGISTRATION_NOT_OPEN, type update,
 } from './schemas.ts'
@@ -73,9 +74,9 @@ export async function insertEvent (
 }
 
 /**
- * Changes the given fields that are not empty. Returns whether the user is `allowed`, and if so the `event`;
- * `undefined` for an unknown event. Enqueues emails to attendees of an event that is not over, and to people who got a
- * seat while its date was in the past.
+ * Changes the given fields that are not empty, and returns the event. Throws an HttpError if the event is unknown or
+ * the user may not manage it. Enqueues emails to attendees of an event that is not over, and to people who got a seat
+ * while its date was in the past.
  */
 export function updateEvent (
   sql: Sql, outbox: Outbox, { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
@@ -83,15 +84,14 @@ export function updateEvent (
   const { data, clubId } = changes
   return sql.begin(async sql => {
     const lines = await lockLines(sql, sql`SELECT ${id}::uuid`)
-    const [outcome] = await sql<{ allowed: boolean, event: Event }[]>`
-      WITH target AS (
-        SELECT events.*, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
-      ), changed AS (
+    await findManagedEvent(sql, user, id, EVENT_NOT_ALLOWED)
+    const [event] = await sql<[Event]>`
+      WITH changed AS (
         UPDATE events SET
           ${assignments(sql, changes, ['title', 'description', 'imageUrl'])},
           date = CASE WHEN ${data === undefined} THEN date ELSE ${toTimestamp(data)} END,
           club_id = coalesce(${clubId || null}, club_id)
-        WHERE id = ${id} AND ${isManagedBy(sql, user)}
+        WHERE id = ${id}
         RETURNING *
       ), emailed AS (${outbox.enqueueBatch('event-changed', sql`
         SELECT
@@ -99,59 +99,51 @@ export function updateEvent (
           jsonb_build_object('event', changed.id, 'known', ${knownEvent(sql)}) AS data,
           ${registeredFor(sql, sql`changed.id`)} AS user_ids
         FROM changed
-          JOIN target AS events ON events.sequence < changed.sequence
+          JOIN events ON events.id = changed.id AND events.sequence < changed.sequence
           JOIN clubs ON clubs.id = events.club_id
           ${withDetails(sql)}
         WHERE greatest(${runsUntil(sql)}, ${runsUntil(sql, sql`changed.date`)}) > now()
       `, user.id, CHANGES)})
-      SELECT allowed, (
-        SELECT row_to_json(event)
-        FROM (SELECT ${eventColumns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id) AS event
-      ) AS event
-      FROM target
-      WHERE NOT allowed OR EXISTS (SELECT FROM changed)
+      SELECT ${eventColumns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id
     `
-    if (outcome?.allowed) await tellMissed(sql, outbox, lines, user.id)
-    return outcome
+    await tellMissed(sql, outbox, lines, user.id)
+    return event
   })
 }
 
 /**
- * Deletes the event with its registrations if the user is allowed; returns `undefined` for an unknown event. Enqueues
- * emails to attendees of an event that is not over.
+ * Deletes the event with its registrations. Throws an HttpError like `updateEvent`. Enqueues emails to attendees of an
+ * event that is not over.
  */
 export function deleteEvent (sql: Sql, outbox: Outbox, user: User, id: string) {
   return sql.begin(async sql => {
     await lockEvents(sql, sql`SELECT ${id}::uuid`)
+    await findManagedEvent(sql, user, id, 'Not allowed to delete this event')
     // Messages about the event are sent even if it is deleted.
     await sql`
       UPDATE event_messages SET event_id = NULL, event_title = title
-      FROM events WHERE events.id = ${id} AND event_id = events.id AND ${isManagedBy(sql, user)}
+      FROM events WHERE events.id = ${id} AND event_id = events.id
     `
-    const [outcome] = await sql<{ allowed: boolean }[]>`
-      WITH target AS (
-        SELECT events.*, ${isManagedBy(sql, user)} AS allowed FROM events WHERE id = ${id}
-      ), registrations AS (
-        DELETE FROM event_registrations USING target WHERE event_id = target.id AND allowed
-        RETURNING event_registrations.id, user_id
+    await sql`
+      WITH registrations AS (
+        DELETE FROM event_registrations WHERE event_id = ${id} RETURNING id, user_id
       ), deleted AS (
-        DELETE FROM events USING target WHERE events.id = target.id AND allowed
-      ), emailed AS (${outbox.enqueueBatch('event-cancelled', sql`
+        DELETE FROM events WHERE id = ${id}
+      )
+      ${outbox.enqueueBatch('event-cancelled', sql`
         SELECT
           NULL AS key, NULL::uuid AS event_id,
           jsonb_strip_nulls(jsonb_build_object('known', known))
             || jsonb_build_object('event', ${cancelledEvent(sql, 1)}) AS data,
           user_ids
-        FROM target AS events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} CROSS JOIN LATERAL (
+        FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} CROSS JOIN LATERAL (
           SELECT known, array_agg(user_id) AS user_ids
           FROM registrations LEFT JOIN (${knownBefore(sql, sql`${id}`)}) AS before USING (user_id)
           WHERE ${comes(sql)} GROUP BY known
         ) AS recipients
-        WHERE allowed AND (${runsUntil(sql)} > now() OR known IS NOT NULL)
-      `, user.id)})
-      SELECT allowed FROM target
+        WHERE events.id = ${id} AND (${runsUntil(sql)} > now() OR known IS NOT NULL)
+      `, user.id)}
     `
-    return outcome
   })
 }
 
