@@ -8,7 +8,7 @@ import { HttpError } from '../../lib/http/errors.ts'
 import { picturesUrlOf } from '../../lib/pictures/urls.ts'
 import {
   allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlog, insertBlog, insertDraft, publishedBlogQuery,
-  publishedBlogsQuery, setBlogStatus, updateBlog,
+  publishedBlogsQuery, updateBlog,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
 
@@ -135,7 +135,9 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
   })
 
   async function moderate (request: FastifyRequest & { params: { id: string } }, status: 'PUBLISHED' | 'ARCHIVED') {
-    const blog = await setBlogStatus(app.sql, app.outbox, { id: request.params.id, adminId: request.user.id, status })
+    const blog = await updateBlog(app.sql, app.outbox, picturesUrlOf(app.config, request), {
+      id: request.params.id, adminId: request.user.id, changes: { status },
+    })
     audit(request, 'blog-moderated', { target: blog.id, status })
     return blog
   }

@@ -9,10 +9,9 @@ import { assignments, avatarOf } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce, insertOnce } from '../../lib/database/idempotency.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
-import type { create, listMine, read, update } from './schemas.ts'
+import type { create, read, update } from './schemas.ts'
 import { TOO_MANY_DRAFTS, tooManyDrafts } from './schemas.ts'
 
-type Blog = Static<typeof listMine.response[200]>['blogs'][number]
 type BlogWithAuthor = Static<typeof read.response[200]>['blog']
 type NewBlog = Static<typeof create.body> & { authorId: string }
 
@@ -135,18 +134,6 @@ export async function updateBlog (
       RETURNING blogs.*
     ), emailed AS (${enqueueDecision(sql, outbox, adminId)})
     ${blogsOf(sql, picturesUrl, sql`changed`)}
-  `)
-}
-
-/** Changes the status. Enqueues an email to the author. */
-export async function setBlogStatus (
-  sql: Sql, outbox: Outbox, { id, adminId, status }: { id: string, adminId: string, status: Blog['status'] }
-) {
-  return expectOne(await sql<Blog[]>`
-    WITH before AS (${lockBlog(sql, id)}), changed AS (
-      UPDATE blogs SET status = ${status} FROM before WHERE blogs.id = before.id RETURNING blogs.*
-    ), emailed AS (${enqueueDecision(sql, outbox, adminId)})
-    SELECT ${columns(sql)} FROM changed AS blogs
   `)
 }
 

@@ -1,9 +1,9 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
 import { audit, changedFields } from '../../lib/http/audit.ts'
-import { HttpError } from '../../lib/http/errors.ts'
+import { HttpError, RefusedError } from '../../lib/http/errors.ts'
 import { picturesUrlOf } from '../../lib/pictures/urls.ts'
-import { analyticsQuery, deleteUser, setUserClub, setUserRole, updateUser, usersQuery } from './queries.ts'
+import { analyticsQuery, deleteUser, setUserRole, updateUser, usersQuery } from './queries.ts'
 import * as schemas from './schemas.ts'
 
 /** User administration, and statistics of the platform. */
@@ -57,8 +57,12 @@ const users: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.assignClub,
     config: { failure: 'Error assigning user to club' },
   }, async request => {
-    const { params: { userId }, body: { clubId } } = request
-    const user = await setUserClub(app.sql, picturesUrlOf(app.config, request), userId, clubId)
+    const { clubId } = request.body
+    const user = await updateUser(app.sql, app.outbox, picturesUrlOf(app.config, request), {
+      id: request.params.userId, adminId: request.user.id, changes: { clubId },
+    })
+    // The contract has no other error for an unknown user here.
+    if (!user) throw new RefusedError('The user does not exist')
     audit(request, 'membership-changed', { user: user.id, club: user.clubId })
     return { user, message: 'User assigned to club successfully' as const }
   })

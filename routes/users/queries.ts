@@ -112,13 +112,6 @@ export async function setUserRole (sql: Sql, id: string, role: Role) {
   `)
 }
 
-export async function setUserClub (sql: Sql, picturesUrl: string | null, id: string, clubId: string) {
-  return expectOne(await sql<FullUser[]>`
-    WITH changed AS (UPDATE users SET club_id = ${clubId} WHERE id = ${id} RETURNING *)
-    SELECT ${allColumns(sql, picturesUrl)} FROM changed AS users LEFT JOIN clubs ON clubs.id = club_id
-  `)
-}
-
 /**
  * Deletes a user and their likes. Returns whether the user existed. Fails if the user has posts or registrations. Locks
  * the liked mentors before the likes, in the same order as the deletion of a mentor, to prevent deadlocks.
