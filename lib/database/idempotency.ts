@@ -95,12 +95,12 @@ export async function createOnce<Row extends { id: string }> (
  */
 export async function insertOnce<Row extends { id: string }> (
   sql: Sql, attempt: Attempt | undefined,
-  insert: (sql: AnySql) => Promise<Row>, read: (sql: TransactionSql, id: string) => Promise<Row[]>
+  insert: (sql: AnySql) => Promise<Row[]>, read: (sql: TransactionSql, id: string) => Promise<Row[]>
 ): Promise<Row> {
-  if (!attempt) return insert(sql)
-  return sql.begin(async sql => expectOne(await createOnce(
-    sql, attempt, async () => [await insert(sql)], ([id]) => read(sql, id!)
-  ))) as Promise<Row>
+  const rows = attempt
+    ? await sql.begin(async sql => createOnce(sql, attempt, () => insert(sql), ([id]) => read(sql, id!))) as Row[]
+    : await insert(sql)
+  return expectOne(rows)
 }
 
 /** Returns the remaining rows that an earlier request has created; `undefined` for a new key. */

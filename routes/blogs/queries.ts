@@ -85,22 +85,20 @@ export function insertDraft (
     await consume(sql, {
       name: 'drafts', key: network, max: NETWORK_ACCOUNTS * megabytes * 1000, message: TOO_MANY_DRAFTS,
     }, LIMIT_WINDOW, Math.ceil(bytes / 1000))
-    return [await insertNewBlog(sql, picturesUrl, blog)]
+    return insertNewBlog(sql, picturesUrl, blog)
   }, ([id]) => findBlog(sql, picturesUrl, id!)))) as Promise<BlogWithAuthor>
 }
 
-async function insertNewBlog (
+const insertNewBlog = (
   sql: AnySql, picturesUrl: string | null, { title, content, imageUrl, status, authorId }: NewBlog
-) {
-  return expectOne(await sql<BlogWithAuthor[]>`
-    WITH created AS (
-      INSERT INTO blogs (title, content, image_url, status, author_id)
-      VALUES (${title}, ${content}, ${imageUrl ?? null}, ${status ?? 'DRAFT'}, ${authorId})
-      RETURNING *
-    )
-    ${blogsOf(sql, picturesUrl, sql`created`)}
-  `)
-}
+) => sql<BlogWithAuthor[]>`
+  WITH created AS (
+    INSERT INTO blogs (title, content, image_url, status, author_id)
+    VALUES (${title}, ${content}, ${imageUrl ?? null}, ${status ?? 'DRAFT'}, ${authorId})
+    RETURNING *
+  )
+  ${blogsOf(sql, picturesUrl, sql`created`)}
+`
 
 /** What a post counts besides its text: its row, its entries in indexes, and the time to sum up many posts. */
 const POST_BYTES = 4000

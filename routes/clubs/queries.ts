@@ -80,7 +80,7 @@ async function insertNewClub (
   // An image that is not a string must fail, but its column accepts null. Therefore, the name becomes null, which
   // fails.
   const hasImage = typeof imageUrl === 'string' || imageUrl == null
-  const [created] = await sql<NewClub[]>`
+  const created = await sql<NewClub[]>`
     WITH head AS (
       SELECT id FROM users WHERE email = ${text(clubHeadEmail)} FOR NO KEY UPDATE
     ), created AS (
@@ -92,7 +92,7 @@ async function insertNewClub (
     )
     SELECT ${columns(sql)}, ${noMembers(sql)} FROM created AS clubs
   `
-  if (!created) throw new HttpError(404, 'Club head not found')
+  if (created.length === 0) throw new HttpError(404, 'Club head not found')
   return created
 }
 

@@ -77,23 +77,18 @@ export async function countLikes (sql: Sql, mentorId: string) {
 }
 
 /** Adds a mentor, and only one if requests have the same key. */
-export const insertMentor = (sql: Sql, mentor: NewMentor, attempt: Attempt | undefined) =>
-  insertOnce(sql, attempt, sql => insertNewMentor(sql, mentor), (sql, id) => sql<Mentor[]>`
-    ${mentorsOf(sql)} WHERE mentors.id = ${id}
-  `)
-
-async function insertNewMentor (
-  sql: AnySql, { name, expertise, imageUrl, networkUrl, clubId }: NewMentor
-) {
-  return expectOne(await sql<Mentor[]>`
-    WITH created AS (
-      INSERT INTO mentors (name, expertise, image_url, network_url, club_id)
-      VALUES (${name}, ${expertise}, ${imageUrl}, ${networkUrl ?? ''}, ${clubId})
-      RETURNING *
-    )
-    ${mentorsOf(sql, sql`created`)}
-  `)
-}
+export const insertMentor = (
+  sql: Sql, { name, expertise, imageUrl, networkUrl, clubId }: NewMentor, attempt: Attempt | undefined
+) => insertOnce(sql, attempt, sql => sql<Mentor[]>`
+  WITH created AS (
+    INSERT INTO mentors (name, expertise, image_url, network_url, club_id)
+    VALUES (${name}, ${expertise}, ${imageUrl}, ${networkUrl ?? ''}, ${clubId})
+    RETURNING *
+  )
+  ${mentorsOf(sql, sql`created`)}
+`, (sql, id) => sql<Mentor[]>`
+  ${mentorsOf(sql)} WHERE mentors.id = ${id}
+`)
 
 /** Changes the given fields. The column of `networkUrl` refuses null. */
 export async function updateMentor (sql: Sql, id: string, changes: Static<typeof update.body>) {

@@ -25,20 +25,15 @@ export const testimonialsQuery = (sql: Sql, page: number, limit: number): Cached
 })
 
 /** Adds a testimonial, and only one if requests have the same key. */
-export const insertTestimonial = (sql: Sql, testimonial: NewTestimonial, attempt: Attempt | undefined) =>
-  insertOnce(sql, attempt, sql => insertNewTestimonial(sql, testimonial), (sql, id) => sql<Testimonial[]>`
-    SELECT ${columns(sql)} FROM testimonials WHERE id = ${id}
-  `)
-
-async function insertNewTestimonial (
-  sql: AnySql, { name, content, batchYear, imageUrl }: NewTestimonial
-) {
-  return expectOne(await sql<Testimonial[]>`
-    INSERT INTO testimonials (name, content, batch_year, image_url)
-    VALUES (${name}, ${content}, ${batchYear}, ${imageUrl ?? null})
-    RETURNING ${columns(sql)}
-  `)
-}
+export const insertTestimonial = (
+  sql: Sql, { name, content, batchYear, imageUrl }: NewTestimonial, attempt: Attempt | undefined
+) => insertOnce(sql, attempt, sql => sql<Testimonial[]>`
+  INSERT INTO testimonials (name, content, batch_year, image_url)
+  VALUES (${name}, ${content}, ${batchYear}, ${imageUrl ?? null})
+  RETURNING ${columns(sql)}
+`, (sql, id) => sql<Testimonial[]>`
+  SELECT ${columns(sql)} FROM testimonials WHERE id = ${id}
+`)
 
 /** Changes the given fields. */
 export async function updateTestimonial (sql: Sql, id: string, changes: Static<typeof update.body>) {
