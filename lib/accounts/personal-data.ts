@@ -1,3 +1,5 @@
+import type { PendingQuery, Row } from 'postgres'
+
 import { type ReadBatch, type KeysetPosition, nextRows, type Reader, readInBatches } from '../database/keyset.ts'
 import { answeredAt, comes, inLineSince, withAnswers } from '../agenda/seats.ts'
 import { officeOf } from '../clubs/members.ts'
@@ -23,14 +25,10 @@ export async function readPersonalData (
   const user = await read(sql => findUser(sql, userId, picturesUrl))
   if (!user) return undefined
   const { account, others } = user
-  const lists: [name: string, items: AsyncIterable<Item>][] = [
-    ['blogs', await readInBatches(read, blogsOf(userId))],
-    ['registrations', await readInBatches(read, registrationsOf(userId))],
-    ['likes', await readInBatches(read, likesOf(userId))],
-    ['emails', await readInBatches(read, emailsOf(userId))],
-    ['messages', await readInBatches(read, messagesOf(userId))],
-    ['pictures', await readInBatches(read, picturesOf(userId))],
-  ]
+  const lists: [name: string, items: AsyncIterable<Item>][] = []
+  for (const [name, list] of Object.entries(LISTS)) {
+    lists.push([name, await readInBatches(read, batchesOf(list, userId))])
+  }
   return pieces()
 
   async function * pieces () {
@@ -90,86 +88,78 @@ async function findUser (sql: Sql, userId: string, picturesUrl: string | null) {
   return user
 }
 
-// The JSON of long texts is made for the rows of a batch only, not for the rows after it that were examined.
-
 const eventOf = (sql: AnySql) => sql`json_build_object('id', event_id, 'title', title, 'date', iso8601(date))`
 
-const blogsOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
-  SELECT
-    time, id,
-    json_build_object(
+/** SQL: the rows of a list in the export, as `nextRows` takes them, and the JSON of a row with its `time`. */
+type List = (sql: Sql, userId: string) => { rows: PendingQuery<Row[]>, item: PendingQuery<Row[]> }
+
+/** The lists of the export by their names. */
+const LISTS: Record<string, List> = {
+  blogs: (sql, userId) => ({
+    rows: sql`
+      SELECT
+        *, created_at AS at,
+        octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0) AS size
+      FROM blogs WHERE author_id = ${userId}
+    `,
+    item: sql`json_build_object(
       'id', id, 'title', title, 'content', content, 'imageUrl', image_url, 'status', status,
       'createdAt', time, 'publishedAt', iso8601(published_at), 'updatedAt', iso8601(updated_at)
-    )::text AS item
-  FROM (${nextRows(sql, last, sql`
-    SELECT
-      *, created_at AS at,
-      octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0) AS size
-    FROM blogs
-    WHERE author_id = ${userId}
-  `)}) AS blogs
-  ORDER BY at DESC, id
-`
-
-const registrationsOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
-  SELECT
-    time, id, json_build_object(
+    )`,
+  }),
+  registrations: (sql, userId) => ({
+    rows: sql`
+      SELECT
+        registered_at AS at, registrations.id, registrations.event_id, title, date, octet_length(title) AS size,
+        ${comes(sql)} AS coming, ${answeredAt(sql)} AS answered, ${inLineSince(sql)} AS since
+      FROM event_registrations AS registrations
+        JOIN events ON events.id = registrations.event_id
+        ${withAnswers(sql)}
+      WHERE user_id = ${userId}
+    `,
+    item: sql`json_build_object(
       'id', id, 'registeredAt', time, 'coming', coming, 'answeredAt', iso8601(answered),
       'inLineSince', iso8601(since), 'event', ${eventOf(sql)}
-    )::text AS item
-  FROM (${nextRows(sql, last, sql`
-    SELECT
-      registered_at AS at, registrations.id, registrations.event_id, title, date, octet_length(title) AS size,
-      ${comes(sql)} AS coming, ${answeredAt(sql)} AS answered, ${inLineSince(sql)} AS since
-    FROM event_registrations AS registrations
-      JOIN events ON events.id = registrations.event_id
-      ${withAnswers(sql)}
-    WHERE user_id = ${userId}
-  `)}) AS registrations
-  ORDER BY at DESC, id
-`
-
-const likesOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
-  SELECT
-    time, id, json_build_object('likedAt', time, 'mentor', json_build_object('id', id, 'name', name))::text AS item
-  FROM (${nextRows(sql, last, sql`
-    SELECT created_at AS at, mentors.id, name, octet_length(name) AS size
-    FROM mentor_likes JOIN mentors ON mentors.id = mentor_id
-    WHERE user_id = ${userId}
-  `)}) AS likes
-  ORDER BY at DESC, id
-`
-
-const emailsOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
-  SELECT
-    created_at AS at, id, octet_length(template) AS size,
-    json_build_object(
-      'template', template, 'createdAt', iso8601(created_at), 'status', status,
+    )`,
+  }),
+  likes: (sql, userId) => ({
+    rows: sql`
+      SELECT created_at AS at, mentors.id, name, octet_length(name) AS size
+      FROM mentor_likes JOIN mentors ON mentors.id = mentor_id WHERE user_id = ${userId}
+    `,
+    item: sql`json_build_object('likedAt', time, 'mentor', json_build_object('id', id, 'name', name))`,
+  }),
+  emails: (sql, userId) => ({
+    rows: sql`
+      SELECT created_at AS at, id, template, status, settled_at, octet_length(template) AS size
+      FROM emails WHERE user_id = ${userId}
+    `,
+    item: sql`json_build_object(
+      'template', template, 'createdAt', time, 'status', status,
       'sentAt', CASE WHEN status = 'sent' THEN iso8601(settled_at) END
-    )::text AS item
-  FROM emails
-  WHERE user_id = ${userId}
-`)
-
-const messagesOf = (userId: string): ReadBatch<Item> => (sql, last) => sql<(Item & KeysetPosition)[]>`
-  SELECT
-    time, id,
-    json_build_object(
+    )`,
+  }),
+  messages: (sql, userId) => ({
+    rows: sql`
+      SELECT
+        messages.created_at AS at, messages.id, subject, text, event_id, title, date,
+        octet_length(subject) + octet_length(text) + coalesce(octet_length(title), 0) AS size
+      FROM event_messages AS messages LEFT JOIN events ON events.id = event_id WHERE sender_id = ${userId}
+    `,
+    item: sql`json_build_object(
       'subject', subject, 'text', text, 'sentAt', time, 'event', CASE WHEN title IS NOT NULL THEN ${eventOf(sql)} END
-    )::text AS item
-  FROM (${nextRows(sql, last, sql`
-    SELECT
-      messages.created_at AS at, messages.id, subject, text, event_id, title, date,
-      octet_length(subject) + octet_length(text) + coalesce(octet_length(title), 0) AS size
-    FROM event_messages AS messages LEFT JOIN events ON events.id = event_id
-    WHERE sender_id = ${userId}
-  `)}) AS messages
-  ORDER BY at DESC, id
-`
+    )`,
+  }),
+  pictures: (sql, userId) => ({
+    rows: sql`SELECT created_at AS at, id, width, height, 100 AS size FROM pictures WHERE user_id = ${userId}`,
+    item: sql`json_build_object('id', id, 'width', width, 'height', height, 'createdAt', time)`,
+  }),
+}
 
-const picturesOf = (userId: string): ReadBatch<Item> => (sql, last) => nextRows(sql, last, sql`
-  SELECT
-    created_at AS at, id, 100 AS size,
-    json_build_object('id', id, 'width', width, 'height', height, 'createdAt', iso8601(created_at))::text AS item
-  FROM pictures WHERE user_id = ${userId}
-`)
+/** The JSON of long texts is made for the rows of a batch only, not for the rows after it that were examined. */
+const batchesOf = (list: List, userId: string): ReadBatch<Item> => (sql, last) => {
+  const { rows, item } = list(sql, userId)
+  return sql<(Item & KeysetPosition)[]>`
+    SELECT time, id, ${item}::text AS item FROM (${nextRows(sql, last, rows)}) AS batch ORDER BY at DESC, id
+  `
+}
