@@ -63,13 +63,7 @@ declare module 'fastify' {
 }
 
 /** The claims of a verified token, which an operator may have signed. */
-interface Claims {
-  sub?: unknown
-  role: Role
-  epoch?: string
-  iat?: number
-  exp?: number
-}
+type Claims = Omit<FastifyJWT['payload'], 'sub'> & { sub?: unknown, iat?: number, exp?: number }
 
 const TokenRequired = Named('TokenRequired', Message('Access token required', INVALID_TOKEN))
 const Forbidden = Named('Forbidden', Message('Forbidden'))
