@@ -14,11 +14,11 @@ declare module 'fastify' {
 }
 
 /**
- * Without it, a stop would lose requests that are on their way on idle connections, and a client that never completes
- * its request would delay the stop until the process is killed. Closes each connection with its next response while the
- * service stops. After STOP_DELAY, Fastify closes idle connections. A request that arrives at that moment is lost, but
- * load balancers no longer send requests by then. Then the `onClose` hooks of other plugins wait for pending operations
- * and emails, and close the pools.
+ * Closes each connection with its next response while the service stops. After STOP_DELAY, Fastify closes idle
+ * connections. A request that arrives at that moment is lost, but load balancers no longer send requests by then. Then
+ * the `onClose` hooks of other plugins wait for pending operations and emails, and close the pools. Without this
+ * plugin, a stop would lose requests that are on their way on idle connections, and a client that never completes its
+ * request would delay the stop until the process is killed.
  */
 export default fp(async app => {
   const { STOP_DELAY } = app.config

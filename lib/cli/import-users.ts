@@ -34,11 +34,10 @@ interface NewUser {
 }
 
 /**
- * Without these checks, PostgreSQL would accept five of eight kinds of wrong rows, for example `ada` as an email
- * address, and refuse one other row in each run. Adds an account without a password for each row of a CSV file (RFC
- * 4180, UTF-8). The columns are email, firstName, lastName and optionally role and club (its name). Checks all rows
- * first, then inserts them in one statement. Returns the number of rows. Throws a StartupError that lists every invalid
- * row.
+ * Adds an account without a password for each row of a CSV file (RFC 4180, UTF-8). The columns are email, firstName,
+ * lastName and optionally role and club (its name). Checks all rows first, then inserts them in one statement. Without
+ * these checks, PostgreSQL would accept five of eight kinds of wrong rows, for example `ada` as an email address, and
+ * refuse one other row in each run. Returns the number of rows. Throws a StartupError that lists every invalid row.
  */
 export async function importUsers (sql: Sql, file: string, { dryRun = false } = {}): Promise<number> {
   const wrong: [line: number, what: string][] = []

@@ -146,10 +146,9 @@ const MOUNTED = [
 const BASES = ['PUBLIC_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const
 
 /**
- * Without these checks, the service would start with a wrong value of 30 of 46 variables: with `5s` as
- * DATABASE_TIMEOUT, every operation would fail. Reads the configuration from `environment` and, for unset variables,
- * from `.env` if it exists. An empty value counts as unset. Throws a StartupError of one line that describes each
- * invalid variable.
+ * Reads the configuration from `environment` and, for unset variables, from `.env` if it exists. An empty value counts
+ * as unset. Throws a StartupError of one line that describes each invalid variable. Without these checks, the service
+ * would start with a wrong value of 30 of 46 variables: with `5s` as DATABASE_TIMEOUT, every operation would fail.
  */
 export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv = '.env'): Config {
   const given = withoutEmpty({ ...readDotenv(dotenv), ...withoutEmpty(environment) })

@@ -70,10 +70,10 @@ export interface Overrides {
 const REFUSED_SETTINGS = ['08P01', '0A000']
 
 /**
- * Without a first statement, the service would not start behind PgBouncer with its defaults, and six of seven wrong
- * URLs would end the start with a stack trace of 12 to 20 lines. Opens the configured database: `DATABASE_URL`, or the
- * embedded PostgreSQL in `DATA_DIR`, which is started if it is not running. Throws a StartupError if the database is
- * unreachable or the driver lacks its patches.
+ * Opens the configured database: `DATABASE_URL`, or the embedded PostgreSQL in `DATA_DIR`, which is started if it is
+ * not running. Throws a StartupError if the database is unreachable or the driver lacks its patches. Sends a first
+ * statement: without it, the service would not start behind PgBouncer with its defaults, and six of seven wrong URLs
+ * would end the start with a stack trace of 12 to 20 lines.
  */
 export async function openDatabase (
   config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>, overrides: Overrides = {}

@@ -20,9 +20,8 @@ export interface EmailedEvent extends CalendarEvent {
 }
 
 /**
- * Without this record of the last email, 200 people who registered while the SMTP server was away got 400 emails: the
- * confirmation with the new date of the event, and then the change of the date. An event as a user last saw it in an
- * email.
+ * An event as a user last saw it in an email. Without this record, 200 people who registered while the SMTP server was
+ * away got 400 emails: the confirmation with the new date of the event, and then the change of the date.
  */
 export interface KnownEvent {
   title: string

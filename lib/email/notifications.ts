@@ -10,9 +10,9 @@ import { linkToken } from './link-tokens.ts'
 import type { ClaimedEmail, Content, EmailTemplate } from './content.ts'
 
 /**
+ * The switches of `GET /me/notifications` with their descriptions. Each has a column in the table `notifications`.
  * Without a switch, people could only report unwanted emails as spam, and Gmail distrusts a sender after 3 reports per
- * 1,000 emails. The switches of `GET /me/notifications` with their descriptions. Each has a column in the table
- * `notifications`.
+ * 1,000 emails.
  */
 export const SWITCHES = {
   registration: 'Sent after you register for an event, when you get a seat, and when you are removed.',
