@@ -2,8 +2,8 @@ import type { PendingQuery, Row } from 'postgres'
 
 import type { AnySql } from '../database/pools.ts'
 
-/** The most clubs of a person. */
-export const MOST_CLUBS = 50
+/** Maximum number of clubs of a person. */
+export const MAX_CLUBS = 50
 
 /** Whether a person can join a club at once, must ask, or cannot join. */
 export const JOINING = ['open', 'request', 'closed'] as const

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 
 import { AgendaEvent, agendaFields, seatFields } from '../../lib/agenda/fields.ts'
-import { MOST_CLUBS } from '../../lib/clubs/members.ts'
+import { MAX_CLUBS } from '../../lib/clubs/members.ts'
 import { idempotencyErrors, idempotencyHeaders } from '../../lib/database/idempotency.ts'
 import {
   DateTime, EmailAddress, Enum, eventInputs, EventNotAllowed, EventNotFound, FullName, IdParam, Message,
@@ -36,7 +36,7 @@ export const list = {
     club: Type.Optional(Type.Unsafe<string | string[]>({
       type: ['string', 'array'],
       items: { type: 'string' },
-      maxItems: MOST_CLUBS,
+      maxItems: MAX_CLUBS,
       description: 'Only events of the club with this id. Repeat it for several clubs.',
       examples: OpaqueId.examples,
     })),

@@ -18,7 +18,7 @@ import { HttpError } from '../../lib/http/errors.ts'
 import type { Role } from '../../lib/values/roles.ts'
 import { CLUB_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
-  type changeMember as changeMemberSchema, type get, MOST_REQUESTS, NAME_TAKEN, NOT_LEADING, NOT_RENAMED,
+  type changeMember as changeMemberSchema, type get, MAX_LISTED, NAME_TAKEN, NOT_LEADING, NOT_RENAMED,
   ORGANIZES_ELSEWHERE, type update,
 } from './schemas.ts'
 
@@ -128,7 +128,7 @@ export const membersQuery = (sql: Sql, userId: string, clubId: string, time: str
               users.id, ${fullName(sql)} AS name, email, email_verified_at IS NOT NULL AS verified, message, changed_at
             FROM ${people}
             WHERE members.club_id = ${clubId} AND state = 'requested'
-            ORDER BY changed_at, user_id LIMIT ${MOST_REQUESTS}
+            ORDER BY changed_at, user_id LIMIT ${MAX_LISTED}
           ) AS requests
         ) AS requests
       FROM users CROSS JOIN clubs

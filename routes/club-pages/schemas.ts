@@ -14,8 +14,8 @@ export const NAME_TAKEN = 'A club has this name already'
 export const NOT_LEADING = 'Only the head of the club and admins may do this'
 export const ORGANIZES_ELSEWHERE = 'This person organizes a different club'
 
-/** The most requests in a response. */
-export const MOST_REQUESTS = 200
+/** Maximum number of requests in a response. */
+export const MAX_LISTED = 200
 
 const Joining = Enum(JOINING, {
   title: 'Joining',
@@ -104,7 +104,7 @@ const ClubMember = ResponseObject({
 export const listMembers = {
   operationId: 'listClubMembers',
   summary: 'List the members of a club, and who asks to join',
-  description: `For organizers and admins. Returns the ${MOST_REQUESTS} oldest requests, and all members by name, ` +
+  description: `For organizers and admins. Returns the ${MAX_LISTED} oldest requests, and all members by name, ` +
     'organizers first. `leads`: whether you may decide about offices.',
   params,
   response: {

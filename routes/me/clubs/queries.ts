@@ -2,7 +2,7 @@ import type { Static } from '@sinclair/typebox'
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { CachedQuery } from '../../../lib/cache/index.ts'
-import { joiningOf, MOST_CLUBS, offerColumns, officeOf } from '../../../lib/clubs/members.ts'
+import { joiningOf, MAX_CLUBS, offerColumns, officeOf } from '../../../lib/clubs/members.ts'
 import {
   endOffice, findMembership, giveOffice, lockOffices, withdrawOffer,
 } from '../../../lib/clubs/offices.ts'
@@ -79,7 +79,7 @@ export function joinClub (
     if (state !== 'member') {
       if (joining === 'closed') throw new HttpError(409, CLOSED)
       if (state === 'refused' && known.isRefused) throw new HttpError(409, REFUSED)
-      if (state !== 'requested' && known.others >= MOST_CLUBS) throw new HttpError(409, TOO_MANY)
+      if (state !== 'requested' && known.others >= MAX_CLUBS) throw new HttpError(409, TOO_MANY)
       await sql`
         INSERT INTO club_members AS known (user_id, club_id, state, message)
         VALUES (

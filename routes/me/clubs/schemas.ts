@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 
-import { MOST_CLUBS } from '../../../lib/clubs/members.ts'
+import { MAX_CLUBS } from '../../../lib/clubs/members.ts'
 import {
   ClubImage, ClubName, ClubNotFound, DateTime, Enum, IdParam, Message, NullableString, Offered, OfferedUntil, Office,
   OFFICES, OpaqueId, ResponseObject, Token, Unauthorized,
@@ -9,7 +9,7 @@ import {
 /** Error messages if a person cannot join. */
 export const CLOSED = 'This club takes no new members'
 export const REFUSED = 'You can ask again a week after a refusal'
-export const TOO_MANY = `You can be in at most ${MOST_CLUBS} clubs`
+export const TOO_MANY = `You can be in at most ${MAX_CLUBS} clubs`
 /** Error messages for an answer to an offer. */
 export const NO_OFFER = 'There is no offer'
 export const OFFER_ENDED = 'This offer is no longer valid'

@@ -4,13 +4,13 @@ import type { Sql } from '../../../lib/database/pools.ts'
 import { removeFromOwner, usesOfPicture } from '../../../lib/pictures/uses.ts'
 import type { PictureUse } from './schemas.ts'
 
-/** The pictures of a user with their uses. `baseUrl` is the base URL of all pictures. */
-export const picturesOfUserQuery = (sql: Sql, userId: string, baseUrl: string): CachedQuery => ({
+/** The pictures of a user with their uses. `picturesUrl` is the base URL of all pictures. */
+export const picturesOfUserQuery = (sql: Sql, userId: string, picturesUrl: string): CachedQuery => ({
   list: {
     field: 'pictures',
     rows: sql`
       SELECT
-        id, ${baseUrl}::text || id AS url, width, height, iso8601(created_at) AS "createdAt",
+        id, ${picturesUrl}::text || id AS url, width, height, iso8601(created_at) AS "createdAt",
         ${usesOfPicture(sql)} AS uses
       FROM pictures WHERE user_id = ${userId}
       ORDER BY created_at DESC, id
