@@ -1,3 +1,4 @@
+import type { TObject } from '@sinclair/typebox'
 import type { FastifyRequest } from 'fastify'
 
 import { failureOf, HttpError } from './errors.ts'
@@ -19,9 +20,9 @@ export function audit ({ log, user }: FastifyRequest, event: AuditEvent, fields:
   log.info({ event, actor: user?.id, ...fields }, 'audit')
 }
 
-/** Returns the names of the changed fields. `changes` must contain only known fields, unlike a body. */
-export function changedFields (changes: object) {
-  return Object.entries(changes).filter(([, value]) => value !== undefined).map(([name]) => name)
+/** Returns the names of the fields that a body changes. A body may contain others, which its schema does not know. */
+export function changedFields (body: object, schema: TObject) {
+  return Object.keys(schema.properties).filter(name => name in body)
 }
 
 /** Details of a sign-in that become known during it. */

@@ -99,12 +99,12 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.update,
     config: { failure: 'Failed to update blog' },
   }, async request => {
-    const { title, content, imageUrl, status } = request.body
-    const changes = { title, content, imageUrl, status }
+    const { body: changes, params: { id } } = request
     const blog = await updateBlog(app.sql, app.outbox, picturesUrlOf(app.config, request), {
-      id: request.params.id, adminId: request.user.id, changes,
+      id, adminId: request.user.id, changes,
     })
-    audit(request, 'blog-moderated', { target: blog.id, status: blog.status, fields: changedFields(changes) })
+    const fields = changedFields(changes, schemas.update.body)
+    audit(request, 'blog-moderated', { target: blog.id, status: blog.status, fields })
     return { blog }
   })
 

@@ -31,13 +31,9 @@ const clubPages: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.update,
     config: { failure: 'Error updating club', transaction: true },
   }, async request => {
-    const { user, params: { id }, body: { name, description, imageUrl, joining } } = request
-    const changes = { name, description, imageUrl, joining }
-    const club = await changeClub(app.sql, picturesUrlOf(app.config, request), {
-      // The body has given fields only.
-      userId: user.id, id, changes: request.body,
-    })
-    audit(request, 'club-changed', { club: club.id, fields: changedFields(changes) })
+    const { user, params: { id }, body: changes } = request
+    const club = await changeClub(app.sql, picturesUrlOf(app.config, request), { userId: user.id, id, changes })
+    audit(request, 'club-changed', { club: club.id, fields: changedFields(changes, schemas.update.body) })
     return { club }
   })
 

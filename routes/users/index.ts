@@ -29,14 +29,13 @@ const users: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.update,
     config: { failure: 'Error updating user' },
   }, async request => {
-    const { firstName, lastName, email, clubId } = request.body
-    const changes = { firstName, lastName, email, clubId }
+    const { body: changes, params: { id } } = request
     const user = await updateUser(app.sql, app.outbox, picturesUrlOf(app.config, request), {
-      id: request.params.id, adminId: request.user.id, changes,
+      id, adminId: request.user.id, changes,
     })
     if (!user) throw new HttpError(404, 'User not found')
-    audit(request, 'user-changed', { user: user.id, fields: changedFields(changes) })
-    if (clubId !== undefined) audit(request, 'membership-changed', { user: user.id, club: clubId })
+    audit(request, 'user-changed', { user: user.id, fields: changedFields(changes, schemas.update.body) })
+    if (changes.clubId !== undefined) audit(request, 'membership-changed', { user: user.id, club: changes.clubId })
     return { user, message: 'User updated successfully' as const }
   })
 

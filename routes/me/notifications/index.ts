@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 
-import { audit } from '../../../lib/http/audit.ts'
+import { audit, changedFields } from '../../../lib/http/audit.ts'
 import { HttpError } from '../../../lib/http/errors.ts'
 import { notificationsQuery, setNotifications } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -23,10 +23,10 @@ const notifications: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.set,
     config: { failure: 'Error changing notifications', transaction: true },
   }, async request => {
-    const notifications = await setNotifications(app.sql, request.user.id, request.body.notifications)
+    const wanted = request.body.notifications
+    const notifications = await setNotifications(app.sql, request.user.id, wanted)
     if (!notifications) throw new HttpError(401, 'Unauthorized')
-    const fields = schemas.SWITCH_NAMES.filter(name => request.body.notifications[name] !== undefined)
-    audit(request, 'notifications-changed', { fields })
+    audit(request, 'notifications-changed', { fields: changedFields(wanted, schemas.NotificationSwitches) })
     return { notifications }
   })
 }

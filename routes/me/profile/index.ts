@@ -13,13 +13,12 @@ const profile: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.change,
     config: { failure: 'Error changing profile', transaction: true },
   }, async request => {
-    const { firstName, lastName, avatar } = request.body
-    const { id } = request.user
+    const { user: { id }, body: changes } = request
     // To set an uploaded picture, the service must know its own URL.
-    const picturesUrl = (typeof avatar === 'string' ? knownPicturesUrlOf : picturesUrlOf)(app.config, request)
-    const user = await setProfile(app.sql, picturesUrl, id, { firstName, lastName, avatar })
+    const picturesUrl = (typeof changes.avatar === 'string' ? knownPicturesUrlOf : picturesUrlOf)(app.config, request)
+    const user = await setProfile(app.sql, picturesUrl, id, changes)
     if (!user) throw new HttpError(401, 'Unauthorized')
-    audit(request, 'profile-changed', { fields: changedFields({ firstName, lastName, avatar }) })
+    audit(request, 'profile-changed', { fields: changedFields(changes, schemas.change.body) })
     return { user }
   })
 }
