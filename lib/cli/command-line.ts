@@ -1,7 +1,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
 import { type Config, loadConfig } from '../config/config.ts'
-import { type Database, openDatabase, type Overrides, type Sql } from '../database/pools.ts'
+import { type Database, openDatabase, type Sql } from '../database/pools.ts'
 import { assertMigrated } from '../database/migrations.ts'
 import { wasNotUtf8 } from '../values/formats.ts'
 import { StartupError } from '../config/startup-error.ts'
@@ -54,11 +54,14 @@ function parse<T extends Options> (args: string[], options: T) {
   }
 }
 
+/** For work with statements that may take longer than DATABASE_TIMEOUT. */
+export const NO_TIMEOUT = 0
+
 /** Opens the configured database, runs the work and closes the database. The service may be running. */
 export async function onDatabase<T> (
-  work: (database: Database) => Promise<T>, config: Config = loadConfig(), overrides?: Overrides
+  work: (database: Database) => Promise<T>, config: Config = loadConfig(), statementSeconds?: number
 ): Promise<T> {
-  const database = await openDatabase(config, { info: console.error, warn: console.error }, overrides)
+  const database = await openDatabase(config, { info: console.error, warn: console.error }, statementSeconds)
   try {
     return await work(database)
   } finally {
@@ -67,9 +70,9 @@ export async function onDatabase<T> (
 }
 
 /** Runs work like `onDatabase`. Rejects with a StartupError if the schema of the database is not up to date. */
-export function onTables<T> (work: (sql: Sql) => Promise<T>, overrides?: Overrides): Promise<T> {
+export function onTables<T> (work: (sql: Sql) => Promise<T>, statementSeconds?: number): Promise<T> {
   return onDatabase(async ({ sql }) => {
     await assertMigrated(sql)
     return work(sql)
-  }, undefined, overrides)
+  }, undefined, statementSeconds)
 }

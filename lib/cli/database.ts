@@ -4,7 +4,7 @@ import { countPastRegistrations, removePastRegistrations } from '../agenda/reten
 import { isBase } from '../config/config.ts'
 import { movePictures } from '../pictures/move.ts'
 import { countUnusedPictures, deleteUnusedPictures } from '../pictures/uses.ts'
-import { onDatabase, onTables, parseCommandLine, UsageError } from './command-line.ts'
+import { NO_TIMEOUT, onDatabase, onTables, parseCommandLine, UsageError } from './command-line.ts'
 
 const USAGE = `Usage: npm run --silent database -- COMMAND
 
@@ -63,7 +63,7 @@ async function retain (age = '', dryRun = false) {
     console.log(`Deleted ${removed} registrations`)
     const pictures = await deleteUnusedPictures(sql)
     if (pictures > 0) console.log(`Deleted ${pictures} unused pictures`)
-  }, { statementTimeoutSeconds: 0 })
+  }, NO_TIMEOUT)
 }
 
 /** Replaces the URL of the service in the links to its pictures. */
@@ -72,8 +72,6 @@ async function move ({ from = '', to = '' }: { from?: string, to?: string }, dry
     if (!isBase(value)) throw new UsageError(`move-pictures needs --${option} with an http or https URL`)
   }
   const [before, after] = [from, to].map(url => url.replace(/\/$/, ''))
-  const count = await onTables(
-    sql => movePictures(sql, { from: before!, to: after!, dryRun }), { statementTimeoutSeconds: 0 }
-  )
+  const count = await onTables(sql => movePictures(sql, { from: before!, to: after!, dryRun }), NO_TIMEOUT)
   console.log(`${dryRun ? 'Would change' : 'Changed'} the pictures of ${count} rows`)
 }

@@ -5,7 +5,6 @@ import {
 } from '../accounts/accounts.ts'
 import { type Erasure, eraseUser } from '../accounts/erasure.ts'
 import { readPersonalData } from '../accounts/personal-data.ts'
-import type { Overrides } from '../database/pools.ts'
 import { retryConflict } from '../database/conflicts.ts'
 import { loadConfig } from '../config/config.ts'
 import { hashPassword } from '../auth/passwords.ts'
@@ -14,7 +13,7 @@ import { isEmailConfigured } from '../email/transport.ts'
 import { isEmail, isName, isText, NOT_A_NAME, printableLine } from '../values/formats.ts'
 import { type Role, ROLES } from '../values/roles.ts'
 import { StartupError } from '../config/startup-error.ts'
-import { onTables, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
+import { NO_TIMEOUT, onTables, OPERAND, parseCommandLine, UsageError } from './command-line.ts'
 import { importUsers } from './import-users.ts'
 import { readPassword } from './read-password.ts'
 
@@ -143,8 +142,6 @@ export default async function userCommand (args: string[]) {
     case 'list': return show(...await onTables(listAccounts))
   }
 }
-
-const NO_TIMEOUT: Overrides = { statementTimeoutSeconds: 0 }
 
 /** Describes an erasure. The text identifies the account by its id only. */
 function describeErasure (erasure: Erasure, { withBlogs = false, dryRun = false }) {

@@ -60,29 +60,24 @@ export const PER_CONNECTION = 8
 const UNPATCHED = 'Cannot start: postgres.js lacks its patches, without which acknowledged writes can be lost. ' +
   'Run "npx patch-package" in the folder of the service'
 
-/** Overrides of the configuration. */
-export interface Overrides {
-  /** Seconds that a statement may take; 0 for no limit. */
-  statementTimeoutSeconds?: number
-}
-
 /** SQLSTATEs of poolers that refuse settings at the start of a connection: PgBouncer, RDS Proxy. */
 const REFUSED_SETTINGS = ['08P01', '0A000']
 
 /**
  * Opens the configured database: `DATABASE_URL`, or the embedded PostgreSQL in `DATA_DIR`, which is started if it is
- * not running. Throws a StartupError if the database is unreachable or the driver lacks its patches. Sends a first
- * statement: without it, the service would not start behind PgBouncer with its defaults, and six of seven wrong URLs
- * would end the start with a stack trace of 12 to 20 lines.
+ * not running. `statementSeconds` is the time that a statement may take, 0 for no limit. Throws a StartupError if the
+ * database is unreachable or the driver lacks its patches. Sends a first statement: without it, the service would not
+ * start behind PgBouncer with its defaults, and six of seven wrong URLs would end the start with a stack trace of 12 to
+ * 20 lines.
  */
 export async function openDatabase (
-  config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>, overrides: Overrides = {}
+  config: Config, log: Pick<FastifyBaseLogger, 'info' | 'warn'>, statementSeconds?: number
 ): Promise<Database> {
   if (!('isPatched' in postgres)) throw new StartupError(UNPATCHED)
   const server = config.DATABASE_URL
     ? { url: config.DATABASE_URL, release: async () => {} }
     : await startEmbeddedPostgres(config.DATA_DIR, log)
-  let database = createPools(server.url, config, log, overrides)
+  let database = createPools(server.url, config, log, statementSeconds)
   const close = async () => {
     await database.close()
     await server.release()
@@ -93,7 +88,7 @@ export async function openDatabase (
     } catch (error) {
       if (!REFUSED_SETTINGS.includes((error as postgres.PostgresError).code)) throw error
       await database.close()
-      database = createPools(server.url, config, log, overrides, false)
+      database = createPools(server.url, config, log, statementSeconds, false)
       await database.sql`SELECT 1`
       log.warn(`The pooler refuses settings (${messageOf(error)}). Set them on the role of the service, ` +
         'see docs/run/deploy.md, "A pooler that takes no settings"')
@@ -111,7 +106,7 @@ export async function openDatabase (
  */
 export function createPools (
   url: string, config: Config, log: Pick<FastifyBaseLogger, 'warn'>,
-  { statementTimeoutSeconds = config.DATABASE_TIMEOUT }: Overrides = {}, withSettings = true
+  statementSeconds = config.DATABASE_TIMEOUT, withSettings = true
 ): Database {
   // PostgreSQL ends a statement after DATABASE_TIMEOUT. A longer silence means that the network is broken.
   const { connection, connect_timeout: connectSeconds = config.DATABASE_TIMEOUT, ...server } = driverOptions(url)
@@ -148,7 +143,7 @@ export function createPools (
     }
     return postgres(options)
   }
-  const sql = createPool(config.DATABASE_POOL_SIZE, statementTimeoutSeconds)
+  const sql = createPool(config.DATABASE_POOL_SIZE, statementSeconds)
   const shortSql = createPool(1)
   const monitor = createPool(1)
   return {
