@@ -44,14 +44,8 @@ const GOOGLE: Metadata = {
   code_challenge_methods_supported: ['plain', 'S256'],
 }
 
-/** A person as the identity provider describes them. `email` is absent without a verified address. */
-export interface Identity {
-  id: string
-  email?: string
-  firstName: string
-  lastName: string
-  avatar: string | null
-}
+/** A person as the identity provider describes them. `email` is `undefined` without a verified address. */
+export type Identity = ReturnType<typeof toIdentity>
 
 /** A discovery document with its keys and client. */
 interface Provider {
@@ -255,7 +249,7 @@ async function fetchJson<T> (url: string, headers: Record<string, string> = {}) 
  * Reads an identity from the standard claims (OpenID Connect Core 1.0, § 5.1). Throws without a subject. Removes NUL
  * from names and the picture, because PostgreSQL cannot store it.
  */
-function toIdentity (claims: JWTPayload, config: Config): Identity {
+function toIdentity (claims: JWTPayload, config: Config) {
   const text = (value: unknown) => typeof value === 'string' && value !== '' ? value : undefined
   const name = (value: unknown) => text(text(value)?.replaceAll('\0', ''))
   const id = text(claims.sub)

@@ -8,17 +8,16 @@ import type { Sql } from 'postgres'
 
 import { type CachedBody, type Chunks, type Encoding, ENCODINGS, type Sendable } from './cached-body.ts'
 import type { CachedQuery } from './cached-query.ts'
-import { type CacheCounts, createSnapshotCache, type Snapshot, type SnapshotCacheOptions } from './snapshot-cache.ts'
+import { createSnapshotCache, type Snapshot, type SnapshotCacheOptions } from './snapshot-cache.ts'
 import type { Client } from '../http/fair-queue.ts'
 
 export type { BodyFormat, CachedQuery } from './cached-query.ts'
-export type { CacheCounts } from './snapshot-cache.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
     /** Counters of the cache, the size of its entries, and the shared query for the current snapshot. */
     cache: {
-      counts: CacheCounts
+      counts: Record<'hits' | 'misses' | 'validations', number>
       bytes (): number
       /**
        * Reads the snapshot after the call, including the result of `lookUp` for this key. `reply.sendCached` of this

@@ -72,13 +72,6 @@ const ENCODED_FORMS = 3
 
 const unlimited = () => new FairQueue({ concurrency: Infinity, maxLength: Infinity, createError: Error })
 
-/** Numbers of hits, of misses, and of validations, which are reads of the snapshot. */
-export interface CacheCounts {
-  hits: number
-  misses: number
-  validations: number
-}
-
 /**
  * Creates a cache of response bodies that is never stale, for any writer and any number of instances. Without it, every
  * visitor costs a query: for pictures, two comparisons showed 5 and 7 times as many responses from memory. It does not
@@ -100,7 +93,8 @@ export function createSnapshotCache ({
   })
   const currentId = snapshotId(sql)
   const shareRead = singleFlight<CacheEntry>()
-  const counts: CacheCounts = { hits: 0, misses: 0, validations: 0 }
+  /** Validations are reads of the snapshot. */
+  const counts = { hits: 0, misses: 0, validations: 0 }
   /** The next read of the snapshot, which callers can still join. */
   let next: Promise<Snapshot> | undefined
   /** The keys to look up with it. */

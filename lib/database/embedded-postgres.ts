@@ -43,12 +43,6 @@ export interface ServerAccount {
   wrapper: string[]
 }
 
-/** A running PostgreSQL server. `release` stops it unless another process still uses it. */
-interface EmbeddedPostgres {
-  url: string
-  release (): Promise<void>
-}
-
 interface Binaries { initdb: string, pg_ctl: string }
 
 /** The data directory of a server, and what its programs need. */
@@ -67,7 +61,7 @@ interface Data {
  * running, for example if a command runs alongside the service, or a killed service left the server running. Restarts a
  * crashed server. Throws a StartupError if the server cannot run.
  */
-export async function startEmbeddedPostgres (dataDir: string, log: Data['log']): Promise<EmbeddedPostgres> {
+export async function startEmbeddedPostgres (dataDir: string, log: Data['log']) {
   const home = resolve(dataDir)
   const password = await readOrCreateSecret(join(home, 'postgres-password'))
   const binaries = await findBinaries()
@@ -85,7 +79,7 @@ export async function startEmbeddedPostgres (dataDir: string, log: Data['log']):
     await create(data)
   }
   let deadline = Date.now() + PATIENCE_MS
-  let server: EmbeddedPostgres | undefined
+  let server: Awaited<ReturnType<typeof use>> | undefined
   for (let failedStarts = 0; !server;) {
     const port = await portOf(data)
     try {
@@ -189,8 +183,8 @@ async function start ({ path, logFile, owner, run }: Data, port?: number) {
   }
 }
 
-/** Uses the server on this port until `release`. */
-async function use (data: Data, port: number): Promise<EmbeddedPostgres> {
+/** Uses the server on this port until `release`, which stops it unless another process still uses it. */
+async function use (data: Data, port: number) {
   const { log } = data
   const url = urlOf(data, ROLE, port)
   const lock = { isHeld: false, isReleased: false, restored: Promise.resolve() }

@@ -37,14 +37,10 @@ export const idempotencyErrors: Record<410 | 422, TSchema> = {
 }
 
 /** A request that creates once. */
-export interface Attempt {
-  userId: string
-  key: Buffer
-  request: Buffer
-}
+export type Attempt = NonNullable<ReturnType<typeof attemptOf>>
 
 /** The key of a request, with a hash of its method, path and body; `undefined` without the header. */
-export function attemptOf ({ headers, method, url, body, user }: FastifyRequest): Attempt | undefined {
+export function attemptOf ({ headers, method, url, body, user }: FastifyRequest) {
   const key = headers['idempotency-key']
   if (typeof key !== 'string') return undefined
   const content = body instanceof Buffer ? body : JSON.stringify(body)

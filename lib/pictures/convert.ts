@@ -9,17 +9,8 @@ import { SMALL } from './uses.ts'
 /** The longer side of a stored picture, in pixels. */
 const LARGE = 2000
 
-/** A stored picture in two widths. */
-export interface Picture {
-  large: Buffer
-  small: Buffer
-  /** Of `large`, in pixels. */
-  width: number
-  height: number
-}
-
-/** See `convertPicture`. */
-export type Convert = (bytes: Buffer, maxBytes: number) => Promise<Picture>
+/** A stored picture in two widths, with the width and height of `large` in pixels. */
+export type Picture = Awaited<ReturnType<typeof convertPicture>>
 
 // libvips can also read formats with a long history of vulnerabilities, such as SVG and TIFF.
 sharp.block({ operation: ['VipsForeignLoad'] })

@@ -1,7 +1,5 @@
 import { readFile } from 'node:fs/promises'
 
-import type { Convert } from './convert.ts'
-
 /** The processor features of x86-64-v2 by their names in /proc/cpuinfo. libvips uses them without a check. */
 const FEATURES = ['pni', 'ssse3', 'sse4_1', 'sse4_2', 'popcnt']
 
@@ -9,7 +7,7 @@ const FEATURES = ['pni', 'ssse3', 'sse4_1', 'sse4_2', 'popcnt']
  * Loads the conversion of pictures. Rejects with the reason if this machine cannot run it. On a processor without
  * x86-64-v2, such as kvm64 of Proxmox, the library would end the process by SIGILL.
  */
-export async function loadConverter (cpuInfo = '/proc/cpuinfo'): Promise<Convert> {
+export async function loadConverter (cpuInfo = '/proc/cpuinfo') {
   const [, flags = FEATURES.join(' ')] = /^flags\s*:(.*)$/m.exec(await readFile(cpuInfo, 'utf8').catch(() => '')) ?? []
   const missing = FEATURES.filter(feature => !flags.split(' ').includes(feature))
   if (missing.length > 0) {
