@@ -1,3 +1,5 @@
+import { crc32, deflateSync } from 'node:zlib'
+
 import sharp, { type Metadata } from 'sharp'
 
 import { spareMemory } from '#lib/http/memory.js'
@@ -64,4 +66,41 @@ t.test('A PNG with 16 bits keeps its colors, with and without a profile', async 
     const { channels } = await sharp(large).stats()
     t.ok([200, 60, 30].every((value, n) => Math.abs(channels[n]!.mean - value) < 4), `${profile}`)
   }
+})
+
+/** A chunk of a PNG. */
+function chunkOf (type: string, ...data: (string | Buffer)[]) {
+  const content = Buffer.concat([type, ...data].map(part => Buffer.from(part)))
+  const [length, sum] = [content.length - type.length, crc32(content)].map(number => {
+    const bytes = Buffer.alloc(4)
+    bytes.writeUInt32BE(number)
+    return bytes
+  })
+  return Buffer.concat([length!, content, sum!])
+}
+
+t.test('A long color profile in a PNG is ignored', async t => {
+  const png = await sharp({ create: { width: 2, height: 1, channels: 3, background: 'red' } })
+    .withIccProfile('p3').png().toBuffer()
+  const { icc } = await sharp(png).metadata()
+  const long = Buffer.concat([icc!, Buffer.alloc(30_000_000)])
+  long.writeUInt32BE(long.length)
+  const profile = chunkOf('iCCP', 'a\0\0', deflateSync(long))
+  // Before its own profile, which is then the second one.
+  const before = process.resourceUsage()
+  t.match(await convertPicture(Buffer.concat([png.subarray(0, 33), profile, png.subarray(33)]), MB), { width: 2 })
+  t.ok(process.resourceUsage().maxRSS - before.maxRSS < 50_000, 'at most 50 MB')
+})
+
+t.test('Texts in a PNG take no memory', async t => {
+  const png = await sharp({ create: { width: 2, height: 1, channels: 3, background: 'red' } }).png().toBuffer()
+  const text = deflateSync(Buffer.alloc(7_900_000, 'x'))
+  const texts = Array.from({ length: 20 }, (_, n) => [
+    chunkOf('zTXt', `a${n}\0\0`, text), chunkOf('iTXt', `b${n}\0\x01\0\0\0`, text),
+  ]).flat()
+  // After the signature and the header.
+  const file = Buffer.concat([png.subarray(0, 33), ...texts, png.subarray(33)])
+  const before = process.resourceUsage()
+  t.match(await convertPicture(file, MB), { width: 2, height: 1 })
+  t.ok(process.resourceUsage().maxRSS - before.maxRSS < 50_000, 'at most 50 MB')
 })
