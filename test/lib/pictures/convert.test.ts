@@ -104,3 +104,14 @@ t.test('Texts in a PNG take no memory', async t => {
   t.match(await convertPicture(file, MB), { width: 2, height: 1 })
   t.ok(process.resourceUsage().maxRSS - before.maxRSS < 50_000, 'at most 50 MB')
 })
+
+t.test('A JPEG with too many scans is a 413 before it is decoded', async t => {
+  const jpeg = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'red' } })
+    .jpeg({ progressive: true }).toBuffer()
+  t.match(await convertPicture(jpeg, MB), { width: 8, height: 8 })
+  const last = jpeg.subarray(jpeg.lastIndexOf(Buffer.from([0xff, 0xda])), -2)
+  const scans = Array.from({ length: 501 }, () => last)
+  const file = Buffer.concat([jpeg.subarray(0, -2), ...scans, jpeg.subarray(-2)])
+  const { statusCode } = await convertPicture(file, MB).catch(error => error)
+  t.equal(statusCode, 413)
+})
