@@ -3,7 +3,7 @@ import type { PendingQuery, Row } from 'postgres'
 import { endOf, withDetails } from '../../agenda/details.ts'
 import { isOrganizer, offerColumns, officeOf } from '../../clubs/members.ts'
 import type { Office } from '../../clubs/offices.ts'
-import { untrimmedName } from '../../database/columns.ts'
+import { excerpt, untrimmedName } from '../../database/columns.ts'
 import { paragraphsOf } from '../../values/formats.ts'
 import { formatTime, formatTimes, linkTo, sentence } from '../content.ts'
 import { isNotified, notification } from '../notifications.ts'
@@ -51,6 +51,7 @@ const SHOWN = 20
 interface NewEvent {
   id: string
   club: string
+  /** Only of the events that the email names. */
   title: string
   date: string
   endsAt: string | null
@@ -64,7 +65,11 @@ interface NewEvent {
 export const clubNews = notification<{ club: string, since: string }>(async ({ id, userId, data }, context) => {
   const { sql, config } = context
   const events = await sql<NewEvent[]>`
-    SELECT events.id, clubs.name AS club, title, iso8601(date) AS date, iso8601(${endOf(sql)}) AS "endsAt", place
+    SELECT
+      events.id, clubs.name AS club, iso8601(date) AS date, iso8601(${endOf(sql)}) AS "endsAt", place,
+      -- All titles of 1,000 copies of an event could be 250 MB, which would end the process.
+      CASE WHEN row_number() OVER (ORDER BY events.date, events.id) <= ${SHOWN} THEN ${excerpt(sql, sql`title`)} END
+        AS title
     FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
     WHERE club_id = ${data.club} AND events.created_at >= ${data.since}::text::timestamptz AND events.date > now()
       AND EXISTS (

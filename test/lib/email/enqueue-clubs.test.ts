@@ -318,6 +318,21 @@ t.test('Members are told about new events of their club, in one email a day', as
   t.strictSame(await news(), [], 'the person has left')
 })
 
+t.test('An email about many events with long titles stays short', async t => {
+  const { head, join, decide } = await clubWithHead()
+  const ada = await person(app, 'STUDENT', verified)
+  await join(ada)
+  await decide(ada, { state: 'member' })
+  await sql`TRUNCATE emails, email_batches`
+  const long = { ...EVENT, title: 'x'.repeat(100_000), data: '2031-01-01T10:00:00Z' }
+  const { event } = (await head.inject('POST', '/events', long)).json()
+  const dates = Array.from({ length: 25 }, (_, n) => new Date(2e12 + n * 864e5).toISOString())
+  await head.inject('POST', `/agenda/${event.id}/copies`, { dates })
+  const [email] = await emails()
+  t.match(email!.text, 'There are more new events.')
+  t.ok(email!.text.length < 100_000, '20 titles of 4,000 characters')
+})
+
 t.test('Members are told about an event once, though emails have waited', async t => {
   const { head, join, decide } = await clubWithHead()
   const ada = await person(app, 'STUDENT', verified)
