@@ -28,6 +28,7 @@ const clubPages: FastifyPluginAsyncTypebox = async app => {
 
   app.put('/:id', {
     onRequest: app.authenticate,
+    bodyLimit: app.config.MAX_TEXT_BYTES,
     schema: schemas.update,
     config: { failure: 'Error updating club', transaction: true },
   }, async request => {

@@ -216,7 +216,7 @@ t.test('The maximum length of a body depends on its operation', async t => {
     [16_384, 'POST', '/auth/register', '/auth/login', '/auth/google', '/mentors/1/like', '/me/calendar', '/nowhere'],
     [16_384, 'PUT', '/users/1', '/users/1/role', '/users/1/club'],
     [262_144, 'POST', '/clubs', '/events', '/mentors', '/testimonials'],
-    [262_144, 'PUT', '/events/1', '/mentors/1', '/testimonials/1'],
+    [262_144, 'PUT', '/events/1', '/mentors/1', '/testimonials/1', '/club-pages/1'],
     [1_048_576, 'POST', '/blogs', '/blogs/submit'],
     [1_048_576, 'PUT', '/blogs/1'],
   ]

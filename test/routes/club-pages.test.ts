@@ -70,6 +70,14 @@ t.test('PUT /club-pages/:id changes only the given fields, for organizers and ad
   await expect(admin, { name: 'Rowing', imageUrl: null }, { description: 'New', joining: 'closed', name: 'Rowing' })
 })
 
+t.test('PUT /club-pages/:id accepts a long description in any script', async t => {
+  const { head, url } = await clubWithOrganizers()
+  const description = '棋'.repeat(10_000)
+  const response = await head.inject('PUT', url, { description })
+  t.equal(response.statusCode, 200)
+  t.equal(response.json().club.description, description)
+})
+
 t.test('PUT /club-pages/:id is for those who organize the club in the database', async t => {
   const { club, head, deputy, url } = await clubWithOrganizers()
   const elsewhere = { club_id: await insert(app, 'clubs') }
