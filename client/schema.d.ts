@@ -146,7 +146,7 @@ export interface paths {
         get: operations["getAgendaEvent"];
         /**
          * Change an event and its details
-         * @description Changes all given fields or, after an error, none. Club heads may change events of their own club. Admins may change any event. Missing fields stay unchanged, and `null` removes a detail. Who has a seat keeps it if the room becomes smaller. If the room grows, the people who wait the longest get a seat and an email. A draw can be moved until the seats are drawn, and cancelled as long as nobody takes part in it.
+         * @description Changes all given fields or, after an error, none. Club heads may change events of their own club. Admins may change any event. Missing fields stay unchanged, and `null` removes a detail. If the room becomes smaller, nobody loses a seat. If it grows, the people who wait the longest get a seat and an email. You can move a draw until the seats are drawn, and cancel it as long as nobody takes part in it.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -169,7 +169,7 @@ export interface paths {
         put?: never;
         /**
          * Repeat an event
-         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same place and seats, but no registrations. The times when registration opens and closes, and of the draw, move along with the date, and stay at the same local time, but no draw is later than the start of its copy. A copy whose draw would be past, or before registration opens, has none. Without `ends`, the copies last as long as the event. Dates that are past, or at which the club has an event, are accepted. To warn before, use `GET /agenda` with the club.
+         * @description Creates a copy of the event for each date, for example a weekly series. The copies have the same place and seats, but no registrations. The times of registration and of the draw move along with the date, and stay at the same local time. No draw is later than the start of its copy. A copy has no draw if the draw would be past, or before registration opens. Without `ends`, the copies last as long as the event. Past dates are accepted, and dates at which the club has an event. So before you send them, compare them with `GET /agenda`.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -210,8 +210,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send an email to everyone who comes to an event
-         * @description Replies go to your email address if it is verified. Club heads may write about events of their own club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.
+         * Send an email to the attendees of an event
+         * @description Attendees have a seat, wait for one, or take part in a draw. Replies go to your email address if it is verified. Club heads may write about events of their own club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -230,8 +230,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List who comes to an event
-         * @description People with a seat come first, then people who wait or take part in a draw, then people who do not come. `isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.
+         * List the seats of an event
+         * @description People with a seat come first, then people who wait or take part in a draw, then people who do not come. `isReached` tells whether messages reach a person. `cancellation` counts the people that an email reaches, and the others, if you delete the event before its end.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -588,7 +588,7 @@ export interface paths {
         get: operations["getClubPage"];
         /**
          * Change the page of a club
-         * @description Organizers may change their own club. Admins may change and rename any club. Missing fields stay unchanged, and `null` removes the picture. Who may do this is read from the database, not from the token.
+         * @description Organizers may change their own club. Admins may change and rename any club. Missing fields stay unchanged, and `null` removes the picture. The database decides whether you organize the club, not your token.
          */
         put: operations["updateClubPage"];
         post?: never;
@@ -606,8 +606,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the members of a club, and who asks to join
-         * @description For organizers and admins. Returns the 200 oldest requests, and all members by name, organizers first. `leads`: whether you may decide about offices.
+         * List the members of a club, and the requests to join
+         * @description For organizers and admins. Returns the 200 oldest requests, and all members by name, organizers first. `leads` tells whether you may decide about offices.
          */
         get: operations["listClubMembers"];
         put?: never;
@@ -628,7 +628,7 @@ export interface paths {
         get?: never;
         /**
          * Decide about a request, a membership or an office
-         * @description The body has either `state` or `office`. `member` accepts a request. `refused` refuses it or removes a member, who can ask again after a week. `deputy` and `head` offer an office, which the member accepts with `PUT /me/clubs/:clubId/office` within 14 days. `office: null` withdraws an offer or ends an office. Only the head, deputies of a club without a head, and admins may offer offices, and remove organizers and people with an offer. A deputy may give up the own office. The same decision again changes nothing.
+         * @description The body has either `state` or `office`. `member` accepts a request. `refused` refuses it or removes a member, who can ask again after a week. `deputy` and `head` offer an office, which the member accepts with `PUT /me/clubs/:clubId/office` within 14 days. `office: null` withdraws an offer or ends an office. Only the head, deputies of a club without a head, and admins may offer offices, and remove organizers and people with an offer. Deputies may give up their own office. The same decision again changes nothing.
          */
         put: operations["changeClubMember"];
         post?: never;
@@ -1039,7 +1039,7 @@ export interface paths {
         };
         /**
          * List your clubs
-         * @description Returns the clubs that you are a member of, that you have asked, and that have refused you, by name. `since` is when the state began. Only you and the organizers see it.
+         * @description Returns the clubs that you are a member of, that you have asked, and that have refused you, by name. `since` is when the state began. Only you and the organizers of a club see your membership.
          */
         get: operations["listMyClubs"];
         put?: never;
@@ -1084,7 +1084,7 @@ export interface paths {
         get?: never;
         /**
          * Accept or decline an office
-         * @description Who accepts organizes the club: their name, picture and email address become public. The head so far becomes a deputy. The token in the response has the new role, and lives as long as the token of the request. Where the service sends emails, only users with a verified email address can accept.
+         * @description If you accept, you organize the club, and your name, picture and email address become public. If you become the head, the former head becomes a deputy. The token in the response has the new role, and expires with the token of the request. Where the service sends emails, only users with a verified email address can accept.
          */
         put: operations["answerOffer"];
         post?: never;
@@ -1144,7 +1144,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Send an email to everyone who comes to an event
+         * Send an email to the attendees of an event
          * @deprecated
          * @description Use `POST /agenda/:id/message`, which does the same.
          *
@@ -2334,7 +2334,7 @@ export interface components {
         /** @description All issues of a request that does not match the schema. */
         Issues: components["schemas"]["Issue"][];
         /**
-         * @description `open`: everybody can join. `request`: who wants to join must ask. `closed`: nobody can join.
+         * @description `open`: everybody can join. `request`: people ask, and organizers decide. `closed`: nobody can join.
          * @example request
          * @enum {string}
          */

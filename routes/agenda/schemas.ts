@@ -130,9 +130,9 @@ export const update = {
   operationId: 'updateAgendaEvent',
   summary: 'Change an event and its details',
   description: 'Changes all given fields or, after an error, none. Club heads may change events of their own club. ' +
-    'Admins may change any event. Missing fields stay unchanged, and `null` removes a detail. Who has a ' +
-    'seat keeps it if the room becomes smaller. If the room grows, the people who wait the longest get a seat and an ' +
-    'email. A draw can be moved until the seats are drawn, and cancelled as long as nobody takes part in it.',
+    'Admins may change any event. Missing fields stay unchanged, and `null` removes a detail. If the room becomes ' +
+    'smaller, nobody loses a seat. If it grows, the people who wait the longest get a seat and an email. You can ' +
+    'move a draw until the seats are drawn, and cancel it as long as nobody takes part in it.',
   params,
   body: Type.Object({ ...Type.Partial(Type.Object({ ...eventInputs, date: EventDate })).properties, ...details }, {
     title: 'AgendaEventChanges',
@@ -149,11 +149,10 @@ export const copy = {
   operationId: 'copyAgendaEvent',
   summary: 'Repeat an event',
   description: 'Creates a copy of the event for each date, for example a weekly series. The copies have the same ' +
-    'place and seats, but no registrations. The times when registration opens and closes, and of the draw, move ' +
-    'along with the date, and stay at the same local time, but no draw is later than the start of its copy. A copy ' +
-    'whose draw would be past, or before registration opens, has none. Without `ends`, the copies last as long as ' +
-    'the event. Dates that are past, or at which the club has an event, are accepted. To warn before, use ' +
-    '`GET /agenda` with the club.',
+    'place and seats, but no registrations. The times of registration and of the draw move along with the date, and ' +
+    'stay at the same local time. No draw is later than the start of its copy. A copy has no draw if the draw would ' +
+    'be past, or before registration opens. Without `ends`, the copies last as long as the event. Past dates are ' +
+    'accepted, and dates at which the club has an event. So before you send them, compare them with `GET /agenda`.',
   params,
   headers: idempotencyHeaders,
   body: Type.Object({
@@ -203,9 +202,10 @@ export const getDraw = {
 
 export const listSeats = {
   operationId: 'listSeats',
-  summary: 'List who comes to an event',
+  summary: 'List the seats of an event',
   description: 'People with a seat come first, then people who wait or take part in a draw, then people who do not ' +
-    'come. `isReached`: whether messages reach them. `cancellation`: whom a deletion tells before the end.',
+    'come. `isReached` tells whether messages reach a person. `cancellation` counts the people that an email ' +
+    'reaches, and the others, if you delete the event before its end.',
   params,
   response: {
     200: ResponseObject({
@@ -246,8 +246,9 @@ export const TOO_MANY_MESSAGES = 'Too many messages, please try again later'
 
 export const sendMessage = {
   operationId: 'sendMessage',
-  summary: 'Send an email to everyone who comes to an event',
-  description: 'Replies go to your email address if it is verified. Club heads may write about events of their own ' +
+  summary: 'Send an email to the attendees of an event',
+  description: 'Attendees have a seat, wait for one, or take part in a draw. Replies go to your email address if it ' +
+    'is verified. Club heads may write about events of their own ' +
     'club. Admins may write about any event. By default, the sixth message within 15 minutes gets a 429.',
   params,
   headers: idempotencyHeaders,

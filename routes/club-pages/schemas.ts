@@ -19,7 +19,7 @@ export const MAX_LISTED = 200
 
 const Joining = Enum(JOINING, {
   title: 'Joining',
-  description: '`open`: everybody can join. `request`: who wants to join must ask. `closed`: nobody can join.',
+  description: '`open`: everybody can join. `request`: people ask, and organizers decide. `closed`: nobody can join.',
   examples: ['request'],
 })
 
@@ -62,7 +62,7 @@ export const update = {
   operationId: 'updateClubPage',
   summary: 'Change the page of a club',
   description: 'Organizers may change their own club. Admins may change and rename any club. Missing fields stay ' +
-    'unchanged, and `null` removes the picture. Who may do this is read from the database, not from the token.',
+    'unchanged, and `null` removes the picture. The database decides whether you organize the club, not your token.',
   params,
   body: Type.Object({
     name: Type.Optional(NameInput({ examples: ['Chess and Go'] })),
@@ -103,9 +103,9 @@ const ClubMember = ResponseObject({
 
 export const listMembers = {
   operationId: 'listClubMembers',
-  summary: 'List the members of a club, and who asks to join',
+  summary: 'List the members of a club, and the requests to join',
   description: `For organizers and admins. Returns the ${MAX_LISTED} oldest requests, and all members by name, ` +
-    'organizers first. `leads`: whether you may decide about offices.',
+    'organizers first. `leads` tells whether you may decide about offices.',
   params,
   response: {
     200: ResponseObject({
@@ -129,7 +129,7 @@ export const changeMember = {
     `\`PUT /me/clubs/:clubId/office\` within ${OFFER_DAYS} days. ` +
     '`office: null` withdraws an offer or ends an office. Only the ' +
     'head, deputies of a club without a head, and admins may offer offices, and remove organizers and people with an ' +
-    'offer. A deputy may give up the own office. The same decision again changes nothing.',
+    'offer. Deputies may give up their own office. The same decision again changes nothing.',
   params: Type.Object({ id: IdParam('The id of the club.'), userId: IdParam('The id of the person.') }),
   body: Type.Object({
     state: Type.Optional(Enum(['member', 'refused'], { examples: ['member'] })),

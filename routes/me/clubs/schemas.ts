@@ -39,7 +39,7 @@ export const list = {
   operationId: 'listMyClubs',
   summary: 'List your clubs',
   description: 'Returns the clubs that you are a member of, that you have asked, and that have refused you, by name. ' +
-    '`since` is when the state began. Only you and the organizers see it.',
+    '`since` is when the state began. Only you and the organizers of a club see your membership.',
   response: { 200: ResponseObject({ clubs: Type.Array(OwnMembership) }), 401: Unauthorized },
 }
 
@@ -77,9 +77,9 @@ export const leave = {
 export const answerOffer = {
   operationId: 'answerOffer',
   summary: 'Accept or decline an office',
-  description: 'Who accepts organizes the club: their name, picture and email address become public. The head so far ' +
-    'becomes a deputy. The token in the response has the new role, and lives as long as the token of the request. ' +
-    'Where the service sends emails, only users with a verified email address can accept.',
+  description: 'If you accept, you organize the club, and your name, picture and email address become public. If you ' +
+    'become the head, the former head becomes a deputy. The token in the response has the new role, and expires with ' +
+    'the token of the request. Where the service sends emails, only users with a verified email address can accept.',
   params,
   body: Type.Object({
     accept: Type.Boolean({ examples: [true] }),
