@@ -1,6 +1,6 @@
 # Node.js 24 is the release to use; the service still runs on 20.19 and newer.
-# The build needs all dependencies, and leaves those behind that serve it or the embedded PostgreSQL only. The binaries
-# of sharp, which converts pictures, are optional dependencies too, so they must stay.
+# The build needs all dependencies. The image has none that only the build or the embedded PostgreSQL needs. It keeps
+# optional dependencies, because the binaries of sharp, which converts pictures, are among them.
 FROM node:24-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6 AS build
 WORKDIR /app
 COPY . .
