@@ -129,7 +129,7 @@ export const variables = Type.Object({
 
 /** The configuration from `loadConfig`: one field per variable, with the same name. */
 export type Config = Omit<Static<typeof variables>, 'FRONTEND_URL' | 'MAX_HELD_BYTES' | 'TRUST_PROXY'> & {
-  /** Maximum number of bytes that all clients together may make the service hold. */
+  /** Maximum number of bytes that the bodies of all clients may announce together. The largest list has half of it. */
   MAX_HELD_BYTES: number
   /** The trusted proxies: the number of hops, or their IP addresses and networks; `false` for none. */
   TRUST_PROXY: false | number | string[]
@@ -180,8 +180,8 @@ export function loadConfig (environment: NodeJS.ProcessEnv = process.env, dotenv
 }
 
 /**
- * The maximum size of a body. For a larger body, the operation fails as declared. Without this limit, the service
- * would close the connections of all clients that want the body.
+ * The maximum size of a list or another cached response. For a larger one, the operation fails as declared. Without
+ * this limit, the service would close the connections of all clients that want it.
  */
 export const maxBodyBytes = ({ MAX_HELD_BYTES }: Config) => Math.floor(MAX_HELD_BYTES / 2)
 
