@@ -29,7 +29,7 @@ export interface Membership {
 /**
  * Locks a club with everything that decides about its offices: one or two people, its head, and the authors of offers
  * to them. Operations that change offices follow one another, so that the head stays the same from here to the commit.
- * Without these locks, 7 of 8 acceptances of an office, next to the erasure of the same person, ended in a 500.
+ * Without these locks, 7 of 8 acceptances of an office, alongside the erasure of the same person, ended in a 500.
  */
 export async function lockOffices (sql: TransactionSql, clubId: string, userId: string, otherId = userId) {
   await sql`SELECT pg_advisory_xact_lock(hashtextextended(concat('offices of ', ${clubId}::uuid), 0))`
@@ -88,8 +88,8 @@ export const withdrawOffer = (sql: TransactionSql, userId: string, clubId: strin
 `
 
 /**
- * Gives a member an office. The club on their card so far loses no member. A head of the club becomes a deputy: returns
- * the id of that person.
+ * Gives a member an office. They also stay a member of the club that was on their card. If they become the head, the
+ * former head becomes a deputy: returns the id of that person.
  */
 export async function giveOffice (sql: TransactionSql, userId: string, clubId: string, office: Office) {
   // If an admin has moved a head to a different club, `club_head_id` still names this person. They must not become head
