@@ -53,8 +53,8 @@ interface ErasureOptions {
 
 /**
  * Erases the account whose id this query returns, with all its data; `undefined` for an unknown account. `DELETE FROM
- * users` alone would fail: 11 tables refer to an account, and its posts and registrations forbid to delete it. Nobody
- * would be told about new seats. Revokes all tokens of the user. With `keepsAdmin`, throws a 409 for the last admin.
+ * users` alone would fail: 11 tables refer to an account, and posts and registrations prevent its deletion. It would
+ * tell nobody about new seats. Revokes all tokens of the user. With `keepsAdmin`, throws a 409 for the last admin.
  * Published posts stay under the former member, unless `withBlogs` is set; throws a 409 for the former member itself. A
  * dry run only counts.
  */

@@ -82,7 +82,7 @@ export const Token = Type.String({
   examples: ['eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIwMTkwYTFiMiJ9.c2lnbmF0dXJl'],
 })
 
-/** A password to be stored. If it replaces another, the handler refuses passwords that are easy to guess. */
+/** A password to be stored. If it replaces an earlier one, the handler refuses passwords that are easy to guess. */
 export const NewPassword = (example = 'battery staple') =>
   Type.String({ format: 'password', minLength: 8, examples: [example] })
 
