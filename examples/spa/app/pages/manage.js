@@ -142,7 +142,7 @@ async function editEvent (event) {
         type: 'datetime-local',
         optional: true,
         value: event?.opensAt && toLocal(event.opensAt),
-        hint: event && 'If you change the date of the event, this time and the next two stay as they are.',
+        hint: event && 'If you change the date of the event, the times of registration and draw stay as they are.',
       },
       {
         name: 'closesAt',
@@ -158,7 +158,7 @@ async function editEvent (event) {
         type: 'datetime-local',
         optional: true,
         value: event?.drawAt && toLocal(event.drawAt),
-        hint: 'When the seats are drawn among all who registered before, so that nobody needs to be fast.',
+        hint: 'The seats are drawn at this time. Everybody who registers from now until then has the same chance.',
       },
     ],
     verb: 'Save',
@@ -460,7 +460,12 @@ async function writeToAll (id, title) {
   const sent = await openDialog(`Email everyone who comes to ${title}`, close => [form({
     fields: [
       { name: 'subject', label: 'Subject' },
-      { name: 'text', label: 'Text', type: 'textarea', hint: 'Replies go to your email address.' },
+      {
+        name: 'text',
+        label: 'Text',
+        type: 'textarea',
+        hint: 'Replies go to your email address if you have verified it.',
+      },
     ],
     verb: 'Send',
     cancel: close,
