@@ -7,7 +7,7 @@ import { userIdOf } from '../../lib/accounts/permissions.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { picturesUrlOf } from '../../lib/pictures/urls.ts'
 import {
-  allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlog, insertBlog, insertDraft, publishedBlogQuery,
+  allBlogsQuery, blogsOfAuthorQuery, deleteBlog, findBlogs, insertBlog, insertDraft, publishedBlogQuery,
   publishedBlogsQuery, updateBlog,
 } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -36,7 +36,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     const picturesUrl = picturesUrlOf(app.config, request)
     if (await reply.sendCached(publishedBlogQuery, picturesUrl, id)) return
     // In the queue of lists, because a post can have a megabyte.
-    const [blog] = await app.queues.lists.run(request, () => findBlog(app.sql, picturesUrl, id))
+    const [blog] = await app.queues.lists.run(request, () => findBlogs(app.sql, picturesUrl, id))
     if (!blog) throw new HttpError(404, 'Blog not found')
     if (blog.status !== 'PUBLISHED') {
       const user = await readerOf(request)

@@ -41,8 +41,8 @@ export const publishedBlogQuery = (sql: Sql, picturesUrl: string | null, id: str
   `,
 })
 
-/** Returns the post with this id, as a list. */
-export const findBlog = (sql: AnySql, picturesUrl: string | null, id: string) => sql<BlogWithAuthor[]>`
+/** Finds the post with this id: a list of one, or an empty list. */
+export const findBlogs = (sql: AnySql, picturesUrl: string | null, id: string) => sql<BlogWithAuthor[]>`
   ${blogsOf(sql, picturesUrl)} WHERE blogs.id = ${id}
 `
 
@@ -59,7 +59,7 @@ export const allBlogsQuery = (sql: Sql) => blogList(sql`
 /** Adds a post, and only one if requests have the same key. */
 export const insertBlog = (sql: Sql, picturesUrl: string | null, blog: NewBlog, attempt: Attempt | undefined) =>
   insertOnce(sql, attempt,
-    sql => insertNewBlog(sql, picturesUrl, blog), (sql, id) => findBlog(sql, picturesUrl, id))
+    sql => insertNewBlog(sql, picturesUrl, blog), (sql, id) => findBlogs(sql, picturesUrl, id))
 
 /**
  * Drafts from a network within LIMIT_WINDOW may have the megabytes of this many accounts. Otherwise, a client that
@@ -86,7 +86,7 @@ export function insertDraft (
       name: 'drafts', key: network, max: NETWORK_ACCOUNTS * megabytes * 1000, message: TOO_MANY_DRAFTS,
     }, LIMIT_WINDOW, Math.ceil(bytes / 1000))
     return insertNewBlog(sql, picturesUrl, blog)
-  }, ([id]) => findBlog(sql, picturesUrl, id!)))) as Promise<BlogWithAuthor>
+  }, ([id]) => findBlogs(sql, picturesUrl, id!)))) as Promise<BlogWithAuthor>
 }
 
 const insertNewBlog = (

@@ -148,7 +148,7 @@ const others: Record<string, () => Promise<unknown>> = {
   'agendaQuery, second page': () =>
     read(agenda.agendaQuery(sql, { ...AGENDA, to: '2999-01-01T00:00:00.000Z', after: { time: 'now', id: id.event } })),
   ownCalendarQuery: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),
-  findBlog: () => blogs.findBlog(sql, PICTURES, id.blog),
+  findBlogs: () => blogs.findBlogs(sql, PICTURES, id.blog),
   allUsers: async () => exports.allUsers(sql, { time: 'now', id: id.user }),
   'setProfile, with a picture': () => profile.setProfile(sql, PICTURES, id.user, { ...name, avatar: id.picture }),
   'deletePicture, which is used': () => ownPictures.deletePicture(sql, head, id.picture, true),
