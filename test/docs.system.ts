@@ -149,7 +149,7 @@ t.test('The script in Python checks draws from their public response only', asyn
     const { commitment } = await draw()
     if (n === 0) t.strictSame(await check(id, commitment), ['The seats have not been drawn yet.'])
     await app.sql`UPDATE event_details SET draw_at = now() WHERE event_id = ${id}`
-    await drawSeats(app.sql, id, async () => {})
+    await app.sql.begin(sql => drawSeats(sql, id, async () => {}))
     const { order } = await draw()
     const { seats } = (await admin.inject('GET', `/agenda/${id}/seats`)).json()
     const expected = seats.map(({ registrationId, state }: Record<string, string>, place: number) =>

@@ -121,7 +121,8 @@ t.test('Registrations beside a draw on two instances are in it or behind it, and
       }),
       sleep(30).then(async () => {
         await letBeDue(id)
-        await Promise.all(instances.map(({ sql, outbox }) => drawSeats(sql, id, tellDraw(outbox))))
+        await Promise.all(instances.map(({ sql, outbox }) =>
+          sql.begin(sql => drawSeats(sql, id, tellDraw(outbox)))))
       }),
     ])
     registering.isDone = true
@@ -158,7 +159,7 @@ t.test('The chance of a seat does not depend on the time of the registration (co
       ORDER BY events.id, substring(email FROM '[0-9]+')::integer
     `
     await sql`UPDATE event_details SET draw_at = now() WHERE event_id IN ${sql(ids)}`
-    for (const id of ids) await drawSeats(sql, id, async () => {})
+    for (const id of ids) await sql.begin(sql => drawSeats(sql, id, async () => {}))
   }
   const rows = await sql<{ seats: number }[]>`
     SELECT count(*) FILTER (WHERE place <= ${capacity})::int AS seats FROM (

@@ -66,15 +66,11 @@ export async function hasEntrants (sql: TransactionSql, eventId: string) {
 export type TellDraw = (sql: TransactionSql, eventId: string, userIds: string[]) => Promise<void>
 
 /**
- * Draws the seats of an event if the draw is due and no other instance was faster. Returns the number of its
- * entrants; `undefined` if there was nothing to draw. One commit has the result and its emails. The lock of the
- * event decides which registrations are part of it, not the clock: all others get a place behind it.
+ * Draws the seats of an event if the draw is due and no other instance was faster. Returns the number of its entrants;
+ * `undefined` if there was nothing to draw. The lock of the event decides which registrations are part of the draw, not
+ * the clock: all others get a place behind it.
  */
-export const drawSeats = (sql: Sql, eventId: string, tell: TellDraw) =>
-  sql.begin(sql => drawSeatsIn(sql, eventId, tell))
-
-/** Does the work of `drawSeats` in a transaction. */
-export async function drawSeatsIn (sql: TransactionSql, eventId: string, tell: TellDraw) {
+export async function drawSeats (sql: TransactionSql, eventId: string, tell: TellDraw) {
   await lockEvents(sql, sql`SELECT ${eventId}::uuid`)
   // Places that differ by a microsecond, from `draw_from` to `drawn_at`, even if the clock was set back.
   const entrants = sql`
@@ -128,7 +124,7 @@ export async function drawDue ({ sql, log, tell }: Options, failing = new Set<st
     // A draw that waits for a lock takes up to DATABASE_TIMEOUT, so ten would take longer than a stop may.
     if (signal?.aborted) return
     try {
-      const entrants = await retryConflict(() => drawSeats(sql, id, tell))
+      const entrants = await retryConflict(() => sql.begin(sql => drawSeats(sql, id, tell)))
       if (entrants === undefined) continue
       log.info({ event: 'seats-drawn' satisfies AuditEvent, target: id, entrants }, 'audit')
     } catch (error) {

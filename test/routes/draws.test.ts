@@ -278,7 +278,7 @@ t.test('A draw happens once, whoever is fastest, and is logged and told once', a
   const lines = log.slice(start).split('\n').filter(line => line.includes('seats-drawn')).map(line => JSON.parse(line))
   t.match(lines, [{ event: 'seats-drawn', target: id, entrants: 12, msg: 'audit' }])
   t.equal(lines.length, 1)
-  t.equal(await drawSeats(sql, id, tell), undefined)
+  t.equal(await sql.begin(sql => drawSeats(sql, id, tell)), undefined)
   t.strictSame((await drawOf(id)).order, order)
 })
 

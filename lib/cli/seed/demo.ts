@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import type { TransactionSql } from 'postgres'
 
-import { drawSeatsIn, newSeed } from '../../agenda/draws.ts'
+import { drawSeats, newSeed } from '../../agenda/draws.ts'
 import type { Role } from '../../values/roles.ts'
 import { EXAMPLE_ID, EXAMPLE_PASSWORD } from '../../values/schemas.ts'
 import { BLOGS, CLUBS, EVENTS, MEMBERSHIPS, MENTORS, PEOPLE, TESTIMONIALS } from './demo-data.ts'
@@ -118,7 +118,7 @@ export async function seedDemo (sql: TransactionSql, password: string) {
       )
     `
     // The people of the demo data have no inbox.
-    if (drawInDays === 0) await drawSeatsIn(sql, id, async () => {})
+    if (drawInDays === 0) await drawSeats(sql, id, async () => {})
   }
 
   return {
