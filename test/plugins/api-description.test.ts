@@ -57,6 +57,21 @@ function operationOf ({ method, url }: Pick<RouteOptions, 'method' | 'url'>): Op
 
 const operation = (method: string, url: string) => operationOf({ method, url } as RouteOptions)
 
+/** Maximum number of bytes of a value that a schema accepts, with the UTF-8 of any script; 0 without a maximum. */
+function bytesOf ({ maxLength = 0, maxItems = 0, items, properties = {}, anyOf = [] }: Record<string, any>): number {
+  const sums = [4 * maxLength, items ? maxItems * bytesOf(items) : 0, ...anyOf.map(bytesOf)]
+  return Math.max(...sums) + Object.values<object>(properties).reduce((sum, schema) => sum + bytesOf(schema), 0)
+}
+
+t.test('A body may be as long as its texts in any script', async t => {
+  const bodies = routes.flatMap(({ url, bodyLimit, schema }) => {
+    const body = schema.body ?? schema.checkedByHandler?.body
+    return body ? [{ url, bodyLimit: bodyLimit ?? app.initialConfig.bodyLimit!, bytes: bytesOf(body) }] : []
+  })
+  t.ok(bodies.some(({ bytes }) => bytes > 16_384), 'such as the description of a club')
+  for (const { url, bodyLimit, bytes } of bodies) t.ok(bytes < bodyLimit, `${bytes} of ${bodyLimit} bytes to ${url}`)
+})
+
 t.test('GET /openapi.json returns OpenAPI 3.1 to anyone', async t => {
   t.equal(headers['content-type'], 'application/json; charset=utf-8')
   t.equal(document.openapi, '3.1.0')
