@@ -11,7 +11,7 @@ declare module 'fastify' {
   }
 }
 
-/** Share of MAX_HELD_BYTES that clients may announce. Beyond it, bodies are refused before connections are closed. */
+/** Share of MAX_HELD_BYTES that bodies may announce. Beyond it, long ones are refused before connections are closed. */
 const FULL = 3 / 4
 
 /** Interval of measurements. One takes 25 µs. */

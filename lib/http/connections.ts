@@ -204,13 +204,13 @@ export class Connections extends Map<Socket, Connection> {
 
   #endPause () {
     this.#pause = undefined
-    // The turn ends with the first flood, so networks whose last flood is longest ago come first.
+    // The first flood ends the turn, so the network whose last flood is longest ago comes first.
     this.#readAgain(this.#inOrder().sort((a, b) => this.#lastFlood(a) - this.#lastFlood(b)))
   }
 
   /**
-   * Returns the connections that are not read, in the order in which they are read again: the first ones of all
-   * networks, then the second ones, and so on. Without it, a hundred connections of a network that each took 11 ms
+   * Returns the connections that are not read, in the order in which they are read again: one of each network, then
+   * a second one of each network, and so on. Without it, a hundred connections of a network that each took 11 ms
    * delayed a request of another network by 0.8 seconds. In a network, the one whose latest request is oldest comes
    * first. Otherwise, new clients come after all others, and waited for four seconds instead of one alongside 400 busy
    * connections.

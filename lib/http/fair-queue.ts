@@ -49,7 +49,7 @@ const FADE_MS = 1000
  * task of the network with the most waiting tasks is refused.
  */
 export class FairQueue {
-  /** Number of tasks that were refused, or that nobody wanted any more. */
+  /** Number of tasks that were refused, or whose clients had gone. */
   refused = 0
   readonly #options: Options
   /** Maximum number of places of a network while others are there. */
@@ -79,7 +79,7 @@ export class FairQueue {
   /**
    * Runs work for several clients like `run`: one task, which begins as soon as any of their networks may begin it.
    * `expected` is the number of milliseconds that the work will take, if this is known. Networks with short work come
-   * first. The length of long work counts less while it waits, until each network could do as much work.
+   * first. While long work waits, its length counts less and less, until each network could have done as much.
    */
   runShared<T> (clients: readonly Client[], work: () => Promise<T>, places = 1, expected = 0) {
     return new Promise<T>((resolve, reject) => {

@@ -15,7 +15,8 @@ export interface Usage {
 
 /**
  * Weight of a connection, and of a request without a complete response, in bytes. A connection with nothing but a
- * stream of changes has neither: LIVE_CLIENTS limits them, and 100 would weigh more than an export of 300 MB.
+ * stream of changes has neither, because LIVE_CLIENTS limits them. Otherwise, 100 streams would weigh more than an
+ * export of 300 MB.
  */
 const WEIGHT = { connection: 2 * 1024, request: 64 * 1024 }
 
