@@ -58,6 +58,8 @@ export function buildApp (
         ajv.opts.unicode = false
       },
     },
+    // plugins/errors.ts writes the response. By default, Fastify would write a message with all issues.
+    schemaErrorFormatter: () => new Error('Validation error'),
     // An id that cannot be decoded counts as an unknown id.
     rewriteUrl: ({ url = '' }) => toDecodable(url),
     clientErrorHandler: (error, socket) => sendClientError(error, socket, connections.get(socket)?.last),

@@ -7,6 +7,9 @@ import { FORMATS } from '../lib/values/formats.ts'
 import { audit } from '../lib/http/audit.ts'
 import { failureOf, HttpError, RefusedError } from '../lib/http/errors.ts'
 
+/** Maximum number of issues in a response. No operation takes more than a hundred values. */
+const MAX_ISSUES = 200
+
 /** Headers of successes, which are removed from errors. */
 const OF_SUCCESS = ['etag', 'content-disposition', 'content-encoding', 'content-length', 'content-type']
 
@@ -26,7 +29,8 @@ export default fp(async app => {
       return respond(reply.headers(error.headers), error.statusCode, { message: error.message, ...error.fields })
     }
     if (error.validation) {
-      return reply.code(400).send({ message: 'Validation error', errors: error.validation.map(toIssue) })
+      const issues = error.validation.slice(0, MAX_ISSUES)
+      return reply.code(400).send({ message: 'Validation error', errors: issues.map(toIssue) })
     }
     // Fastify refuses malformed JSON, large bodies and other media types. `String`, because the code of
     // a DOMException is a number.

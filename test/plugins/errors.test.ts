@@ -125,6 +125,13 @@ t.test('A validation error has an entry for each issue, with a dotted path and a
   t.match([repeated.statusCode, repeated.json().errors[0].path], [400, 'sort'], 'a repeated parameter')
 })
 
+t.test('A response has at most 200 issues', async t => {
+  const payload = { name: 'Ada', address: { lines: Array(300).fill({}) } }
+  const { errors } = (await app.inject({ method: 'POST', url: '/checked', payload })).json()
+  t.equal(errors.length, 200)
+  t.strictSame(errors.at(-1), { path: 'address.lines.199.text', message: 'is required' })
+})
+
 t.test('Errors in a handler', async t => {
   /** Requests both routes, which throw this error. Returns their responses and the lines that were logged. */
   async function letThrow (error: unknown) {
