@@ -14,7 +14,7 @@ import { ENCODED } from '../lib/values/schemas.ts'
 const MAX_JSON_DEPTH = 32
 
 /** Maximum number of commas between values. No operation takes more than a hundred values. */
-const MAX_JSON_COMMAS = 10_000
+const MAX_JSON_COMMAS = 1000
 
 /** Maximum number of bytes to read from a refused body. */
 const REFUSED_BYTES = 2 ** 25

@@ -187,8 +187,8 @@ t.test('A body that is nested too deeply is a 400', async t => {
 
 t.test('A body of too many values is a 400', async t => {
   const values = (count: number) => send('POST', 'application/json', JSON.stringify(Array(count).fill(0)))
-  t.equal((await values(10_000))[0], 200)
-  t.strictSame(await values(10_002), [400, { message: 'JSON may have 10000 values' }])
+  t.equal((await values(1000))[0], 200)
+  t.strictSame(await values(1002), [400, { message: 'JSON may have 1000 values' }])
 })
 
 t.test('A body of MAX_BODY_BYTES is read, with any content', async t => {
