@@ -232,11 +232,14 @@ const factsOf = (event: EmailedEvent, known: KnownEvent): Paragraph[] => [
   ...event.clubId === known.clubId ? [sentence`Organizer: ${event.club}.`] : [],
 ]
 
-/** Adds what an email did not tell, because a version before 1.1 sent it, or because the user had no seat. */
-function complete (announced: KnownEvent, { date, endsAt, place, onlineUrl }: KnownEvent): KnownEvent {
+/**
+ * Adds what an email did not tell, because a version before 1.1 sent it, or because the user had no seat, or took no
+ * part in the draw.
+ */
+function complete (announced: KnownEvent, { date, endsAt, place, onlineUrl, drawAt }: KnownEvent): KnownEvent {
   const moved = endsAt && new Date(Date.parse(announced.date) + Date.parse(endsAt) - Date.parse(date)).toISOString()
   const hadSeat = announced.seat === undefined || announced.seat.state === 'seated'
-  return { endsAt: moved, place, onlineUrl: hadSeat ? onlineUrl : null, ...announced }
+  return { endsAt: moved, place, onlineUrl: hadSeat ? onlineUrl : null, drawAt, ...announced }
 }
 
 /** Describes a new end, place and online link. An end that moved along with the date is not news. */

@@ -358,6 +358,18 @@ t.test('Emails tell who takes part in a draw, a new time, and the result once', 
   t.strictSame(next.map(headOf), [[seats[2].email, 'You have a seat: Chess Night']], 'who moves up is told')
 })
 
+t.test('A person who comes back into a draw is told its new time', async t => {
+  const [event, ada] = [await makeEvent(), await member()]
+  const set = (details: object) => admin.inject('PUT', `/agenda/${event}`, details)
+  await ada.inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await set({ capacity: 1, drawAt: inDays(5) })
+  for (const coming of [false, true]) await ada.inject('PUT', `/me/seats/${event}`, { coming })
+  t.strictSame(await deliver(t), [])
+  await set({ drawAt: inDays(6) })
+  t.match(await deliver(t), [{ subject: 'Changed: Chess Night', text: /New time of the draw: / }])
+})
+
 t.test('Nobody is told about a draw that is of no use to them any more', async t => {
   const [event, past] = [await makeEvent(), await makeEvent()]
   const [ada, bob] = [await member(), await member()]
