@@ -36,6 +36,8 @@ export interface KnownEvent {
   /** Missing in emails of versions before 1.1, and in emails outside of a draw. */
   drawAt?: string | null
   seat?: AnnouncedSeat
+  /** When an attempt announced it. Missing in emails of versions before 1.1. */
+  at?: string
 }
 
 /** The seat that an email announced. */

@@ -12,15 +12,17 @@ import { notification, wantsEmails } from '../notifications.ts'
 
 /** Confirms the registration for an event, even after it has begun, because people register at the door. */
 export const registration = notification<{ event: string }>(async (email, context) => {
-  const { userId, data, key } = email
+  const { userId, data, key, createdAt } = email
   const event = await findEventOf(context, userId, data.event)
   if (!event || isOver(event) || event.seat.state === 'declined') return undefined
   // Somebody who was taken off the list and registered again has a confirmation of the new registration. Version 1.0.0
   // writes the id of the event as the key.
   if (![event.placeInLine, event.registrationId, event.id].includes(key)) return undefined
-  // The person came back. The confirmation of the registration may have been sent in the meantime.
-  const announced = key === event.placeInLine ? await findAnnounced(context, email, event.id) : undefined
-  if (announced?.seat?.state === event.seat.state && isUnchangedSince(event, announced)) return undefined
+  // After a failed attempt, or while the person came back, a different email may have told everything. An email from
+  // before has told an earlier registration.
+  const announced = await findAnnounced(context, email, event.id)
+  const isSince = announced?.at !== undefined && announced.at >= createdAt.toISOString()
+  if (isSince && announced.seat?.state === event.seat.state && isUnchangedSince(event, announced)) return undefined
   const reminder = await findReminder(context, userId, event.date)
   return withEvent(event, context, CONFIRMATIONS[event.seat.state], [
     opening(event, context),
@@ -167,7 +169,9 @@ interface Change {
 export const eventChanged = notification<Change>(async (email, context) => {
   const { userId, data } = email
   const event = await findEventOf(context, userId, data.event)
-  if (!event || await isConfirmedLater(context, userId, event)) return undefined
+  if (!event) return undefined
+  const confirmation = await findConfirmation(context, userId, event)
+  if (confirmation?.attempts === 0) return undefined
   const announced = await findAnnounced(context, email, event.id)
   const before = announced ? complete(announced, data.known) : data.known
   // An earlier attempt to send this email may have arrived before the event was changed back.
@@ -199,7 +203,7 @@ export const eventChanged = notification<Change>(async (email, context) => {
         : sentence`“${known.title}” has changed. ${seat ?? 'You are registered for it.'}`,
       ...changes,
       ...event.date === known.date ? [`Date: ${formatTimes(event, config)}.`] : [],
-      ...corrects ? factsOf(event, known) : [],
+      ...corrects || confirmation ? factsOf(event, known) : [],
       ...declined ? [] : ['If the event is in your calendar, open the attached file to update it.'],
       ...linkToEvent(event, context),
     ],
@@ -208,14 +212,18 @@ export const eventChanged = notification<Change>(async (email, context) => {
   }
 })
 
-/** Tells whether the confirmation of the registration waits, which will tell the user everything. */
-async function isConfirmedLater ({ sql }: Context, userId: string, { registrationId, placeInLine }: EmailedEvent) {
-  const { count } = await sql`
-    SELECT FROM emails
+/**
+ * Returns the confirmation of the registration that waits, which tells the user everything. After a failed attempt, it
+ * waits up to four hours, and news must not.
+ */
+async function findConfirmation ({ sql }: Context, userId: string, { registrationId, placeInLine }: EmailedEvent) {
+  const [confirmation] = await sql<{ attempts: number }[]>`
+    SELECT attempts FROM emails
     WHERE user_id = ${userId} AND template = 'registration' AND key IN (${registrationId}, ${placeInLine})
-      AND status = 'pending' AND attempts = 0
+      AND status = 'pending'
+    ORDER BY attempts LIMIT 1
   `
-  return count > 0 && await wantsEmails(sql, userId, 'registration')
+  return confirmation && await wantsEmails(sql, userId, 'registration') ? confirmation : undefined
 }
 
 /** Tells whether an earlier attempt to send an email may have told facts that do not hold any more. */
@@ -223,7 +231,7 @@ const mayHaveAnnouncedElse = (event: EmailedEvent, { announced, unsureSince }: C
   (announced !== undefined && !isUnchangedSince(event, announced)) ||
   (unsureSince !== undefined && event.updatedAt >= unsureSince)
 
-/** The facts that did not change, for a user who may have been told others. */
+/** The facts that did not change, for a user who may have been told others, or has no confirmation. */
 const factsOf = (event: EmailedEvent, known: KnownEvent): Paragraph[] => [
   ...event.place === known.place ? [event.place ? sentence`Place: ${event.place}.` : 'The event has no place.'] : [],
   ...event.onlineUrl !== undefined && event.onlineUrl === known.onlineUrl

@@ -877,6 +877,21 @@ t.test('A person who comes back gets the confirmation if it was not sent while t
   t.strictSame((await deliver(t)).map(headOf), [[grace.email, 'You are registered: Chess Night']], 'two emails wait')
 })
 
+t.test('A change that overtakes a confirmation tells everything, and the confirmation is not sent', async t => {
+  const [event, ada] = [await makeEvent(), await member()]
+  const onlineUrl = 'https://meet.example.org/1'
+  await admin.inject('PUT', `/agenda/${event}`, { place: 'Room 1', onlineUrl })
+  await ada.inject('POST', `/events/${event}/register`)
+  await sql`UPDATE emails SET attempts = 1`
+  await change(event, { title: 'Go Night' })
+  await skipWaiting()
+  await writeAllEmails()
+  await sql`UPDATE emails SET due_at = now() - interval '1 s' WHERE template = 'event-changed'`
+  const [email, ...others] = await deliverDue(t)
+  t.strictSame([headOf(email!), others], [[ada.email, 'Changed: Go Night'], []])
+  t.match(email!.text, /New title: “Go Night”\.[^]*Place: Room 1\.\n\nJoin online:\nhttps:\/\/meet.example.org\/1/)
+})
+
 /** The emails that were claimed, and whose sender was killed. Their lease has expired. */
 async function killSender () {
   const { length } = await claimEmails(sql, { account: 0, bulk: 100 })
