@@ -116,6 +116,12 @@ export function writeEmails (sql: Sql) {
       )
       SELECT count(*) FROM recipients
     `
+    // Changes of seats wait. Otherwise, an email about an earlier place in line could replace an email about the
+    // present place, see migrations/20261130120000000_superseded-emails.sql.
+    await sql`
+      SELECT FROM events WHERE id IN (SELECT event_id FROM ${chosen} WHERE template = 'seat')
+      ORDER BY id FOR KEY SHARE
+    `
     const batches = await sql<{ id: string, template: NotificationTemplate }[]>`
       SELECT id, template FROM ${chosen} FOR UPDATE OF email_batches SKIP LOCKED
     `

@@ -892,6 +892,34 @@ t.test('A change that overtakes a confirmation tells everything, and the confirm
   t.match(email!.text, /New title: “Go Night”\.[^]*Place: Room 1\.\n\nJoin online:\nhttps:\/\/meet.example.org\/1/)
 })
 
+t.test('A person who gets a seat while an email about an earlier one is being written is told', async t => {
+  const event = await makeEvent()
+  const [ada, bob, cleo] = [await member(), await member(), await member()]
+  await admin.inject('PUT', `/agenda/${event}`, { capacity: 1 })
+  for (const who of [ada, bob, cleo]) await who.inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await admin.inject('PUT', `/agenda/${event}`, { capacity: 3 })
+  const { answered, written } = await sql.begin(async sql => {
+    await sql`
+      INSERT INTO emails (template, bulk, user_id, data, key)
+      SELECT
+        'seat', true, user_id, jsonb_build_object('event', ${event}::text),
+        concat(registrations.event_id, ' ', extract(epoch FROM since))
+      FROM event_registrations AS registrations JOIN event_answers ON registration_id = registrations.id
+      WHERE user_id = ${bob.id}
+    `
+    const written = writeEmails(app.sql)
+    await untilBlocked(app.sql)
+    const answer = (coming: boolean) => cleo.inject('PUT', `/me/seats/${event}`, { coming })
+    const answered = answer(false).then(() => answer(true))
+    await Promise.race([answered, untilBlocked(app.sql, 2)])
+    return { answered, written }
+  })
+  await Promise.all([answered, written])
+  t.strictSame((await deliver(t)).map(headOf).sort(),
+    [bob, cleo].map(({ email }) => [email, 'You have a seat: Chess Night']).sort())
+})
+
 /** The emails that were claimed, and whose sender was killed. Their lease has expired. */
 async function killSender () {
   const { length } = await claimEmails(sql, { account: 0, bulk: 100 })
