@@ -89,6 +89,8 @@ export async function tellMissed (sql: TransactionSql, outbox: Outbox, { over }:
 export async function tellVerified (
   sql: TransactionSql, outbox: Pick<Outbox, 'enqueue'>, userId: string, cause: string
 ) {
+  // Waits for running registrations, which saw an address that was not verified, so that the next statement sees them.
+  await sql`SELECT FROM users WHERE id = ${userId} FOR UPDATE`
   await sql`${outbox.enqueue('registration', sql`
     SELECT user_id, jsonb_build_object('event', events.id) AS data, registrations.id::text AS key
     FROM event_registrations AS registrations JOIN events ON events.id = event_id ${withDetails(sql)}

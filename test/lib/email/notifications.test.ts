@@ -9,9 +9,10 @@ import type { Sql } from '#lib/database/pools.js'
 import { formatTime } from '#lib/email/content.js'
 import { enqueueBatch, findWork, writeEmails, writeReminders } from '#lib/email/batches.js'
 import { claimEmails, listEmails } from '#lib/email/emails.js'
-import { tellDraw } from '#lib/email/enqueue-seats.js'
+import { tellDraw, tellVerified } from '#lib/email/enqueue-seats.js'
 import { Sender, type Transport } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
+import { insertRegistration } from '#routes/events/queries.js'
 import { build, insert, MAIL, type Person, person, testConfig, untilBlocked } from '../../helper.ts'
 import { startMailServer } from '../../smtp.ts'
 import t, { type Test } from '../../suite.ts'
@@ -918,6 +919,21 @@ t.test('A person who gets a seat while an email about an earlier one is being wr
   await Promise.all([answered, written])
   t.strictSame((await deliver(t)).map(headOf).sort(),
     [bob, cleo].map(({ email }) => [email, 'You have a seat: Chess Night']).sort())
+})
+
+t.test('A registration that is running while the address is verified is confirmed', async t => {
+  const [event, ada] = [await makeEvent(), await person(app)]
+  const { verified } = await sql.begin(async sql => {
+    await insertRegistration(sql as unknown as Sql, app.outbox, ada.id, event)
+    const verified = app.sql.begin(async sql => {
+      await sql`UPDATE users SET email_verified_at = now() WHERE id = ${ada.id}`
+      await tellVerified(sql, app.outbox, ada.id, ada.id)
+    })
+    await Promise.race([verified, untilBlocked(app.sql)])
+    return { verified }
+  })
+  await verified
+  t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'You are registered: Chess Night']])
 })
 
 /** The emails that were claimed, and whose sender was killed. Their lease has expired. */
