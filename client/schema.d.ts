@@ -2472,15 +2472,15 @@ export interface components {
             /** @example Compilers */
             expertise?: string;
             /**
-             * Format: uri
-             * @example https://images.example.org/grace.png
-             */
-            imageUrl?: string;
-            /**
              * @description The id of the mentor's club.
              * @example 0190a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b
              */
             clubId?: string;
+            /**
+             * Format: uri
+             * @example https://images.example.org/grace.png
+             */
+            imageUrl?: string;
             /** @example https://network.example.org/in/grace */
             networkUrl?: string | null;
         };

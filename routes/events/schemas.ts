@@ -6,15 +6,8 @@ import {
   registrationFields, RegistrationsNotAllowed, ResponseObject, TextInput,
 } from '../../lib/values/schemas.ts'
 
-const { title: Title, description: Description, imageUrl: Image } = eventInputs
 const Event = ResponseObject({ ...eventFields, club: ClubCard }, { title: 'Event' })
 
-const Data = TextInput({
-  minLength: 1,
-  description: 'The date and time of the event, preferably in ISO 8601 with an offset. A text without an offset is ' +
-    'read as UTC. Responses call this field `date`.',
-  examples: [EXAMPLE_DATE],
-})
 const params = Type.Object({ id: IdParam('The id of the event.') })
 
 export const list = {
@@ -57,10 +50,17 @@ export const create = {
   summary: 'Create an event for your club',
   description: 'The event belongs to the club that you lead. Returns 500 if the date cannot be parsed.',
   body: Type.Object({
-    title: Title,
-    description: Description,
-    data: Data,
-    imageUrl: Type.Optional({ ...Image, description: 'Required. The response is a 400 if it is missing.' }),
+    title: eventInputs.title,
+    description: eventInputs.description,
+    data: TextInput({
+      minLength: 1,
+      description: 'The date and time of the event, preferably in ISO 8601 with an offset. A text without an offset ' +
+        'is read as UTC. Responses call this field `date`.',
+      examples: [EXAMPLE_DATE],
+    }),
+    imageUrl: Type.Optional({
+      ...eventInputs.imageUrl, description: 'Required. The response is a 400 if it is missing.',
+    }),
   }, { title: 'NewEvent' }),
   response: {
     201: ResponseObject({ event: Event }),
@@ -74,15 +74,11 @@ export const update = {
   description: 'Club heads may update events of their own club. Admins may update any event. Missing and empty ' +
     'fields stay unchanged. Returns 500 if the date cannot be parsed or the club does not exist.',
   params,
-  body: Type.Object({
-    title: Type.Optional(Title),
-    description: Type.Optional(Description),
-    data: Type.Optional(Data),
-    imageUrl: Type.Optional(Image),
-    clubId: Type.Optional(TextInput({
-      description: 'The id of the club that takes over the event.', examples: [EXAMPLE_ID],
-    })),
-  }, { title: 'EventChanges' }),
+  body: Type.Partial(Type.Object({
+    ...create.body.properties,
+    imageUrl: eventInputs.imageUrl,
+    clubId: TextInput({ description: 'The id of the club that takes over the event.', examples: [EXAMPLE_ID] }),
+  }), { title: 'EventChanges' }),
   response: {
     200: ResponseObject({ event: Event, message: Type.Literal('Event updated successfully') }),
     403: EventNotAllowed,

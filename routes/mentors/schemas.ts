@@ -22,10 +22,6 @@ const fields = {
 const Profile = ResponseObject({ ...fields, club: ClubCard, likeCount: Count }, { title: 'MentorProfile' })
 const Mentor = ResponseObject({ ...fields, club: NamedClub }, { title: 'Mentor' })
 
-const Name = TextInput({ minLength: 1, ...NAME })
-const Expertise = TextInput({ minLength: 2, ...EXPERTISE })
-const ClubId = TextInput({ minLength: 1, description: 'The id of the mentor\'s club.', examples: [EXAMPLE_ID] })
-const NetworkUrl = NullableTextInput(NETWORK)
 const params = Type.Object({ id: IdParam('The id of the mentor.') })
 
 export const list = {
@@ -71,11 +67,11 @@ export const create = {
   description: 'Returns 500 if the club does not exist.',
   headers: idempotencyHeaders,
   body: Type.Object({
-    name: Name,
-    expertise: Expertise,
-    clubId: ClubId,
+    name: TextInput({ minLength: 1, ...NAME }),
+    expertise: TextInput({ minLength: 2, ...EXPERTISE }),
+    clubId: TextInput({ minLength: 1, description: 'The id of the mentor\'s club.', examples: [EXAMPLE_ID] }),
     imageUrl: Type.Optional(UrlInput({ description: 'Required. The response is a 400 if it is missing.', ...IMAGE })),
-    networkUrl: Type.Optional(NetworkUrl),
+    networkUrl: Type.Optional(NullableTextInput(NETWORK)),
   }, { title: 'NewMentor' }),
   response: {
     201: ResponseObject({ mentor: Mentor }),
@@ -89,13 +85,7 @@ export const update = {
   summary: 'Update a mentor',
   description: 'Missing fields stay unchanged. Returns 500 if the mentor or the club does not exist.',
   params,
-  body: Type.Object({
-    name: Type.Optional(Name),
-    expertise: Type.Optional(Expertise),
-    imageUrl: Type.Optional(UrlInput(IMAGE)),
-    clubId: Type.Optional(ClubId),
-    networkUrl: Type.Optional(NetworkUrl),
-  }, { title: 'MentorChanges' }),
+  body: Type.Partial(Type.Object({ ...create.body.properties, imageUrl: UrlInput(IMAGE) }), { title: 'MentorChanges' }),
   response: { 200: ResponseObject({ mentor: Mentor }) },
 }
 
