@@ -157,7 +157,8 @@ const auth: FastifyPluginAsyncTypebox = async app => {
     if (!n || n !== cookies.oauth_state_nonce) throw new HttpError(400, 'Invalid state')
     const frontend = app.config.FRONTEND_URL.find(origin => origin === o) ?? app.config.FRONTEND_URL[0]
     if (!frontend) throw new HttpError(500, 'Frontend URL not configured')
-    const { token } = await signIn(request, attempt, await identify(code, n))
+    const identity = await app.queues.provider.run(request, () => identify(code, n))
+    const { token } = await signIn(request, attempt, identity)
     return reply.redirect(
       `${frontend}/auth/callback?token=${encodeURIComponent(token)}&to=${encodeURIComponent(r)}`
     )

@@ -149,7 +149,13 @@ t.test('The queues are shown', async t => {
   })
   await Promise.all(requests)
   t.match(await scrape(app), {
-    lists_running: '0', lists_waiting: '0', outside_running: '0', pictures_running: '0', pictures_waiting: '0',
+    lists_running: '0',
+    lists_waiting: '0',
+    outside_running: '0',
+    provider_running: '0',
+    provider_waiting: '0',
+    pictures_running: '0',
+    pictures_waiting: '0',
   })
 })
 

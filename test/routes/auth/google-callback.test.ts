@@ -1,3 +1,6 @@
+import type { ServerResponse } from 'node:http'
+import { setImmediate } from 'node:timers/promises'
+
 import { encodeState } from '#lib/auth/oauth-state.js'
 import { person } from '../../helper.ts'
 import { CLIENT, fails, closesConnection, html, newAccount, newKey, startProvider } from '../../provider.ts'
@@ -112,6 +115,19 @@ t.test('GET /auth/google/callback returns 500 when the provider rejects the code
     respondWith(t, { '/token': response })
     plain(t, await forged(), 500, 'OAuth callback failed')
   }
+})
+
+t.test('GET /auth/google/callback exchanges 32 codes at once', async t => {
+  const exchanges: ServerResponse[] = []
+  respondWith(t, { '/token': response => { exchanges.push(response) } })
+  const requests = Array.from({ length: 33 }, () => forged())
+  const { provider } = fakeApp.queues
+  while (exchanges.length < 32) await setImmediate()
+  t.strictSame([provider.running, provider.waiting], [32, 1])
+  fails(exchanges[0]!)
+  while (exchanges.length < 33) await setImmediate()
+  exchanges.slice(1).forEach(fails)
+  for (const request of requests) plain(t, await request, 500, 'OAuth callback failed')
 })
 
 t.test('GET /auth/google/callback exchanges a code with the verifier of its own sign-in only', async t => {
