@@ -175,14 +175,14 @@ export async function insertRegistration (sql: Sql, outbox: Outbox, userId: stri
 
 /** Why `insertRegistration` has not registered a user. */
 export async function findRefusal (sql: Sql, userId: string, eventId: string) {
-  const [{ isRegistered, isClosed }] = await sql<[{ isRegistered: boolean, isClosed: boolean }]>`
-    SELECT
-      EXISTS (SELECT FROM event_registrations WHERE user_id = ${userId} AND event_id = ${eventId}) AS "isRegistered",
-      EXISTS (
-        SELECT FROM event_details WHERE event_id = ${eventId} AND closes_at <= statement_timestamp()
-      ) AS "isClosed"
+  const [window] = await sql<{ isClosed: boolean }[]>`
+    SELECT coalesce(closes_at <= statement_timestamp(), false) AS "isClosed" FROM event_details
+    WHERE event_id = ${eventId} AND (opens_at > statement_timestamp() OR closes_at <= statement_timestamp())
+      AND NOT EXISTS (SELECT FROM event_registrations WHERE user_id = ${userId} AND event_id = ${eventId})
   `
-  return isRegistered ? ALREADY_REGISTERED : isClosed ? REGISTRATION_CLOSED : REGISTRATION_NOT_OPEN
+  // Without it, the user was registered, perhaps until just now.
+  if (!window) return ALREADY_REGISTERED
+  return window.isClosed ? REGISTRATION_CLOSED : REGISTRATION_NOT_OPEN
 }
 
 export const registrationsOfUserQuery = (sql: Sql, userId: string): CachedQuery => ({
