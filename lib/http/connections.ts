@@ -45,8 +45,8 @@ const TURN_MS = 5
  */
 const PAUSE = 4
 
-/** Time after its last flood in which a network counts as one that flooded. */
-const FLOODED_MS = 60_000
+/** Time for which it is known that a network flooded, or ended a turn. */
+const KNOWN_MS = 60_000
 
 /**
  * Maximum number of new connections that wait because their networks flooded. Without it, 800 clients that closed and
@@ -70,6 +70,10 @@ export class Connections extends Map<Socket, Connection> {
   readonly #held = new Map<Socket, Connection>()
   /** Networks that flooded, with the times of their last floods. */
   readonly #flooded = new Map<string, number>()
+  /** Networks whose requests or floods ended a turn, with the times of their last ones. */
+  readonly #ended = new Map<string, number>()
+  /** The connection whose request began last in this turn. */
+  #current?: Connection | undefined
   /** Runs after a flood while networks that flooded are not read. */
   #pause?: NodeJS.Timeout | undefined
   /** Number of requests and parts of requests. */
@@ -135,10 +139,12 @@ export class Connections extends Map<Socket, Connection> {
     const most = Math.max(TURN_MS, 2 * this.#stopMs)
     const isLong = this.#bytes > TURN_BYTES || now - this.#began > most
     if (isLong && !this.#hasStopped) {
+      remember(this.#ended, (this.#current ?? connection).network, now)
       this.#stopReading(this.keys())
       this.#stopMs = performance.now() - now
     }
     this.#hasStopped = isLong
+    this.#current = connection
     return connection
   }
 
@@ -154,8 +160,7 @@ export class Connections extends Map<Socket, Connection> {
     connection.hasFlooded = true
     socket.destroy()
     const now = performance.now()
-    for (const [network, time] of this.#flooded) if (now - time > FLOODED_MS) this.#flooded.delete(network)
-    this.#flooded.set(connection.network, now)
+    for (const networks of [this.#flooded, this.#ended]) remember(networks, connection.network, now)
     this.#began ??= now
     this.#hasFlood = true
     this.#stopReading(this.keys())
@@ -191,7 +196,7 @@ export class Connections extends Map<Socket, Connection> {
       const took = performance.now() - this.#began!
       this.#pause ??= setTimeout(() => this.#endPause(), PAUSE * took).unref()
     }
-    this.#end = this.#began = undefined
+    this.#end = this.#began = this.#current = undefined
     this.#bytes = 0
     this.#hasStopped = this.#hasFlood = false
     const sockets = this.#inOrder().filter(socket => !this.#mustPause(socket))
@@ -204,29 +209,22 @@ export class Connections extends Map<Socket, Connection> {
 
   #endPause () {
     this.#pause = undefined
-    // The first flood ends the turn, so the network whose last flood is longest ago comes first.
-    this.#readAgain(this.#inOrder().sort((a, b) => this.#lastFlood(a) - this.#lastFlood(b)))
+    this.#readAgain(this.#inOrder())
   }
 
   /**
-   * Returns the connections that are not read, in the order in which they are read again: one of each network, then
-   * a second one of each network, and so on. Without it, a hundred connections of a network that each took 11 ms
-   * delayed a request of another network by 0.8 seconds. In a network, the one whose latest request is oldest comes
-   * first. Otherwise, new clients come after all others, and waited for four seconds instead of one alongside 400 busy
-   * connections.
+   * Returns the connections that are not read, in the order in which they are read again. Networks come last that ended
+   * a turn last: a hundred connections of a network that each took 11 ms delayed a request of another network by 0.8
+   * seconds. Of a network, the connection whose latest request is oldest comes first. Otherwise, new clients come after
+   * all others, and waited for four seconds instead of one alongside 400 busy connections.
    */
   #inOrder () {
-    const sockets = [...this.#paused].sort((one, other) => this.get(one)!.latest - this.get(other)!.latest)
-    const counts = new Map<string, number>()
-    const turns: Socket[][] = []
-    for (const socket of sockets) {
-      const { network } = this.get(socket)!
-      const count = counts.get(network) ?? 0
-      counts.set(network, count + 1)
-      const turn = turns[count] ??= []
-      turn.push(socket)
-    }
-    return turns.flat()
+    const paused = [...this.#paused].map(socket => {
+      const { network, latest } = this.get(socket)!
+      return { socket, latest, ended: this.#ended.get(network) ?? 0 }
+    })
+    paused.sort((one, other) => one.ended - other.ended || one.latest - other.latest)
+    return paused.map(({ socket }) => socket)
   }
 
   #readAgain (sockets: Socket[]) {
@@ -241,9 +239,10 @@ export class Connections extends Map<Socket, Connection> {
     const { network, isShared } = this.get(socket)!
     return this.#pause !== undefined && !isShared && this.#flooded.has(network)
   }
+}
 
-  /** Returns the time of the last flood of the network of a connection, or 0. */
-  #lastFlood (socket: Socket) {
-    return this.#flooded.get(this.get(socket)!.network) ?? 0
-  }
+/** Adds a network with the time of an event, and forgets networks without a recent one. */
+function remember (networks: Map<string, number>, network: string, now: number) {
+  networks.set(network, now)
+  for (const [other, time] of networks) if (now - time > KNOWN_MS) networks.delete(other)
 }

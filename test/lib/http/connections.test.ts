@@ -72,16 +72,25 @@ t.test('After 2 MB or 5 ms of requests, others are read next, and those that wer
   }
 })
 
-t.test('The first connections of all networks are read before the second ones', async t => {
-  const { open, receive } = start(t)
-  const [a1, a2, a3] = [await open('a'), await open('a'), await open('a')]
-  const [b1, busy] = [await open('b'), await open('c')]
-  for (const socket of [a1, a2, a3, b1]) receive(socket, 0)
-  await nextTurn()
-  const order = orderOf({ a1, a2, a3, b1 })
-  receive(busy, 2 ** 21 + 1)
-  await nextTurn()
-  t.strictSame(order, ['a1', 'b1', 'a2', 'a3'])
+t.test('Networks that ended a turn are read last, for a minute', async t => {
+  const { open, receive, wait } = start(t)
+  const [a1, a2, b1] = [await open('a'), await open('a'), await open('b')]
+  const order = orderOf({ a1, a2, b1 })
+  /** A turn that a request of this connection ends, by its bytes or its time. */
+  const end = async (socket: Socket, bytes: number, milliseconds = 0) => {
+    receive(b1, 1)
+    await nextTurn()
+    receive(socket, bytes, milliseconds)
+    receive(socket, 1)
+    await nextTurn()
+    await nextTurn()
+    return order.splice(0)
+  }
+  t.strictSame(await end(await open('c'), 2 ** 21 + 1), ['a1', 'a2', 'b1'])
+  t.strictSame(await end(a1, 1, 6), ['b1', 'a2', 'a1'])
+  t.strictSame(await end(await open('c'), 1, 6), ['b1', 'a2', 'a1'])
+  wait(60_001)
+  t.strictSame(await end(await open('c'), 1, 6), ['a2', 'a1', 'b1'])
 })
 
 t.test('The time to read connections again is not time of requests', async t => {
