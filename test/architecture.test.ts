@@ -12,9 +12,9 @@ const ORDER = [
   'accounts', 'email', 'agenda', 'clubs', 'auth', 'pictures', 'database', 'http', 'config', 'values',
 ]
 
-/** The folders of lib that import only from themselves, and the queue. */
+/** The folders of lib that import only from themselves, and files with what clients share: places and turns. */
 const ALONE = ['cache', 'live']
-const QUEUE = 'lib/http/fair-queue.ts'
+const SHARED = ['lib/http/fair-queue.ts', 'lib/http/batches.ts']
 
 /** The files in these folders, with their texts. */
 async function read (...folders: string[]) {
@@ -49,7 +49,7 @@ t.test('Folders of lib import only from folders below them, and neither lib nor 
       if (file.startsWith('lib/')) t.match(target, /^lib\//, `${file} imports ${target}`)
       // What plugins supply to routes are decorators and hooks.
       if (file.startsWith('routes/')) t.match(target, /^(lib|routes)\//, `${file} imports ${target}`)
-      if (from && ALONE.includes(from)) t.ok(to === from || target === QUEUE, `${file} imports ${target}`)
+      if (from && ALONE.includes(from)) t.ok(to === from || SHARED.includes(target), `${file} imports ${target}`)
       else if (from && to && from !== to) t.ok(below.includes(to), `${file} imports ${target}`)
     }
   }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 
 import type { Config } from '../config/config.ts'
+import { inBatches, type Turn } from './batches.ts'
 import { sendClientError } from './client-error.ts'
 import { clientNetwork, isProxyOf } from './client-network.ts'
 import type { Connection, Connections } from './connections.ts'
@@ -49,6 +50,7 @@ const lengthOf = ({ url, rawHeaders }: IncomingMessage) => [url, ...rawHeaders].
 export function createHttpServer (config: Config, connections: Connections, listener: RequestListener) {
   const { HEADERS_TIMEOUT, REQUEST_TIMEOUT, IDLE_TIMEOUT } = config
   const isProxy = isProxyOf(config)
+  const closing: Turn = { count: 0 }
   const server = createServer({
     headersTimeout: Math.min(HEADERS_TIMEOUT, REQUEST_TIMEOUT) * 1000,
     requestTimeout: REQUEST_TIMEOUT * 1000,
@@ -103,7 +105,7 @@ export function createHttpServer (config: Config, connections: Connections, list
     const { responses } = connections.add(socket, network, isShared)
     // Node reports the close to the first response only. The others would never end: 1,874 streams stayed open.
     socket.once('close', () => {
-      for (const response of responses) if (!response.closed) response.destroy().emit('close')
+      inBatches(responses, response => { if (!response.closed) response.destroy().emit('close') }, closing)
     })
   })
   // Node would leave out later headers. A request with one more than the maximum is refused instead.

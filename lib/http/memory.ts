@@ -1,6 +1,8 @@
+import type { Socket } from 'node:net'
 import { totalmem } from 'node:os'
 import { GCProfiler, getHeapStatistics } from 'node:v8'
 
+import { inBatches } from './batches.ts'
 import type { Connections } from './connections.ts'
 
 /** What a process uses, in bytes. */
@@ -128,12 +130,14 @@ export class Memory {
     })
     const total = steps.reduce((total, { weight }) => total + weight, 0)
     if (total < LEAST) return
+    const closed: Socket[] = []
     let rest = CLOSED * total
     for (const { socket, weight } of steps.sort((one, other) => other.left - one.left)) {
-      if (rest <= 0) return
+      if (rest <= 0) break
       rest -= weight
-      this.closed++
-      socket.destroy()
+      closed.push(socket)
     }
+    this.closed += closed.length
+    inBatches(closed, socket => { socket.destroy() })
   }
 }

@@ -1,5 +1,6 @@
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 
+import { inBatches, type Turn } from '../http/batches.ts'
 import { type Client, type FairQueue, sumByNetwork } from '../http/fair-queue.ts'
 import { Listener, type WatchedList } from './listener.ts'
 
@@ -56,9 +57,6 @@ const TICK_MS = 500
 
 /** Number of ticks between two pings: 15 seconds. Many proxies close connections that are silent for 30 seconds. */
 const TICKS_PER_PING = 30
-
-/** Number of tasks in a turn of the event loop: 100 messages take about 2 ms, and 100 reads begin within 12 ms. */
-const BATCH = 100
 
 /**
  * A list pays for each read by holding a place of the queue: a second per READ_RATE bytes, in slices of at most
@@ -232,26 +230,4 @@ export class LiveLists {
   }
 
   readonly #tell = (listener: Listener<LiveList>) => { this.counts.messages += listener.tell() }
-}
-
-/** Tasks that share the turns of the event loop. */
-interface Turn {
-  /** Number of tasks in this turn. */
-  count: number
-  next?: Promise<void> | undefined
-}
-
-/** Runs a task for each item. After BATCH tasks, waits for the next turn, so that others are served in between. */
-async function inBatches<Item> (items: Iterable<Item>, task: (item: Item) => void, turn: Turn = { count: 0 }) {
-  for (const item of items) {
-    while (turn.count >= BATCH) {
-      turn.next ??= setImmediate().then(() => {
-        turn.count = 0
-        turn.next = undefined
-      })
-      await turn.next
-    }
-    turn.count++
-    task(item)
-  }
 }
