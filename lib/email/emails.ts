@@ -81,8 +81,8 @@ export const emailTo = (sql: AnySql, users: PendingQuery<Row[]>) => sql`
 `
 
 /**
- * SQL query: the email of this template to a user about an event that no sender has tried. It will be composed later,
- * so it will include the news.
+ * SQL query: the email of this template to a user about an event, if no sender has tried this email. It will be
+ * composed later, so it will include the news.
  */
 export const untriedEmail = (
   sql: AnySql, template: TemplateName, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>

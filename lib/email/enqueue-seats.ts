@@ -22,7 +22,7 @@ export async function tellSeats (
   `, cause)}`
 }
 
-/** After a draw: enqueues an email to its entrants. The draw was due, so nobody causes it. */
+/** After a draw: enqueues an email to its entrants, without a cause, because the draw was due. */
 export const tellDraw = (outbox: Outbox): TellDraw => async (sql, eventId, userIds) => {
   await sql`${outbox.enqueueBatch('draw', sql`
     SELECT

@@ -17,7 +17,10 @@ import {
 } from './emails.ts'
 
 const TIMES_MS = {
-  /** Interval between polls. A sender commits at most once per interval, and once more for each email with a link. */
+  /**
+   * Interval between polls. A sender commits once per interval, twice if it writes reminders and a batch, and once more
+   * for each email with a link.
+   */
   tick: 1000,
   /** Pauses while the SMTP server is down. Each pause is twice as long as the previous pause. */
   pause: { first: 1000, longest: 60_000 },
