@@ -226,7 +226,7 @@ async function findConfirmation ({ sql }: Context, userId: string, { registratio
   return confirmation && await wantsEmails(sql, userId, 'registration') ? confirmation : undefined
 }
 
-/** Tells whether an earlier attempt to send an email may have told facts that are no longer true. */
+/** Tells whether the recipient may have received this email, by an earlier attempt, with facts that have changed. */
 const mayHaveAnnouncedElse = (event: EmailedEvent, { announced, unsureSince }: Change) =>
   (announced !== undefined && !isUnchangedSince(event, announced)) ||
   (unsureSince !== undefined && event.updatedAt >= unsureSince)
