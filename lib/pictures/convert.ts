@@ -80,7 +80,7 @@ function withoutTexts (bytes: Buffer) {
     kept.push(bytes.subarray(from, start))
     from = end
   }
-  return Buffer.concat([...kept, bytes.subarray(from)])
+  return from === 0 ? bytes : Buffer.concat([...kept, bytes.subarray(from)])
 }
 
 /** Tells whether the profile in this chunk, after its name and a zero for its compression, is not too long. */
