@@ -28,6 +28,15 @@ async function clubWithHead () {
   return { id, head, join, decide }
 }
 
+/** The same with a member. */
+async function clubWithMember () {
+  const club = await clubWithHead()
+  const ada = await person(app, 'STUDENT', verified)
+  await club.join(ada)
+  await club.decide(ada, { state: 'member' })
+  return { ...club, ada }
+}
+
 interface StoredEmail {
   id: string
   template: 'club-request' | 'club-decision' | 'club-news'
@@ -75,10 +84,7 @@ t.test('Organizers are told who asks to join, in one email a day', async t => {
 })
 
 t.test('Decisions that follow one another leave one email of each kind', async t => {
-  const { id, join, decide } = await clubWithHead()
-  const ada = await person(app, 'STUDENT', verified)
-  await join(ada)
-  await decide(ada, { state: 'member' })
+  const { id, decide, ada } = await clubWithMember()
   for (let n = 0; n < 10; n++) {
     await decide(ada, { office: 'deputy' })
     t.equal((await ada.inject('PUT', `/me/clubs/${id}/office`, { accept: true })).statusCode, 200)
@@ -319,10 +325,7 @@ t.test('Members are told about new events of their club, in one email a day', as
 })
 
 t.test('An email about many events with long titles stays short', async t => {
-  const { head, join, decide } = await clubWithHead()
-  const ada = await person(app, 'STUDENT', verified)
-  await join(ada)
-  await decide(ada, { state: 'member' })
+  const { head } = await clubWithMember()
   await sql`TRUNCATE emails, email_batches`
   const long = { ...EVENT, title: 'x'.repeat(100_000), data: '2031-01-01T10:00:00Z' }
   const { event } = (await head.inject('POST', '/events', long)).json()
@@ -334,10 +337,7 @@ t.test('An email about many events with long titles stays short', async t => {
 })
 
 t.test('Members are told about an event once, though emails have waited', async t => {
-  const { head, join, decide } = await clubWithHead()
-  const ada = await person(app, 'STUDENT', verified)
-  await join(ada)
-  await decide(ada, { state: 'member' })
+  const { head } = await clubWithMember()
   await sql`TRUNCATE emails, email_batches`
   const addEvent = (title: string) => head.inject('POST', '/events', { ...EVENT, title, data: '2031-01-01T10:00:00Z' })
   await addEvent('Blitz')
@@ -388,10 +388,7 @@ t.test('The second part of much news does not wait for tomorrow if there is an e
 })
 
 t.test('A new event whose date was wrong is news as soon as the date is right', async t => {
-  const { head, join, decide } = await clubWithHead()
-  const ada = await person(app, 'STUDENT', verified)
-  await join(ada)
-  await decide(ada, { state: 'member' })
+  const { head, ada } = await clubWithMember()
   const subjects = async () => (await emails()).flatMap(({ to, subject = '' }) =>
     to === ada.id && subject.startsWith('Chess Club') ? [subject] : [])
   const past = { ...AGENDA_EVENT, date: '2020-01-01T18:00:00Z', endsAt: null }
@@ -408,10 +405,7 @@ t.test('A new event whose date was wrong is news as soon as the date is right', 
 })
 
 t.test('News begin with the first event, whichever transaction ends first', async t => {
-  const { id, head, join, decide } = await clubWithHead()
-  const ada = await person(app, 'STUDENT', verified)
-  await join(ada)
-  await decide(ada, { state: 'member' })
+  const { id, head } = await clubWithMember()
   await sql`TRUNCATE emails, email_batches`
   const add = (title: string, createdAt: string) => sql`
     WITH created AS (
