@@ -25,11 +25,8 @@ declare module 'fastify' {
      * its statements by itself (plugins/pictures.ts), so it holds no place of the database during the wait.
      */
     waitSeconds?: number
-    /**
-     * The operation runs a transaction, which holds a connection of its own. A `large` one needs memory for megabytes
-     * of rows, so it takes half of the connections.
-     */
-    transaction?: true | 'large'
+    /** The operation runs a transaction, which holds a connection of its own. */
+    transaction?: true
     /** `reads`: the handler only reads, and admits each read by itself. Routes with `cache` do so without this. */
     admission?: 'reads'
   }
@@ -113,8 +110,7 @@ export default fp(async app => {
     if (!failure) return
     const admitsItself = cache !== undefined || admission === 'reads' || waitSeconds > 0
     const queue = extraSeconds > 0 ? outside : operations
-    const connections = transaction === 'large' ? Math.ceil(DATABASE_POOL_SIZE / 2) : 1
-    const places = transaction ? PER_CONNECTION * connections : 1
+    const places = transaction ? PER_CONNECTION : 1
     const seconds = DATABASE_TIMEOUT + extraSeconds + waitSeconds
     const { handler } = route
     route.handler = async function (request, reply) {

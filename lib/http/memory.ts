@@ -75,9 +75,8 @@ export function createMeter ({ heap, resident }: Memory['most']) {
  * Keeps a flood from ending the process: of 150 clients that send posts of 1 MB to a process of 256 MB that refuses
  * none of them, it closes 123 connections in eight seconds, and others are served. Closes connections if the process
  * uses too much memory, each time the heaviest one of the network that then holds most. So a network loses none while
- * others hold more. The use of the
- * process decides when connections close. Their sockets decide which: bytes that have arrived since the request began,
- * bytes that the kernel has not accepted, and requests without a response.
+ * others hold more. The use of the process decides when connections close. Their sockets decide which: bytes that have
+ * arrived since the request began, bytes that the kernel has not accepted, and requests without a response.
  */
 export class Memory {
   closed = 0

@@ -58,7 +58,7 @@ const agenda: FastifyPluginAsyncTypebox = async app => {
   app.post('/:id/copies', {
     onRequest: app.requireRole('ADMIN', 'CLUB_HEAD'),
     schema: schemas.copy,
-    config: { failure: 'Error copying event', transaction: 'large' },
+    config: { failure: 'Error copying event', transaction: true },
   }, async (request, reply) => {
     const { user, params: { id }, body } = request
     const copies = copiesOf(body)

@@ -152,7 +152,8 @@ export const copy = {
     'place and seats, but no registrations. The times of registration and of the draw move along with the date, and ' +
     'stay at the same local time. No draw is later than the start of its copy. A copy has no draw if the draw would ' +
     'be past, or before registration opens. Without `ends`, the copies last as long as the event. Past dates are ' +
-    'accepted, and dates at which the club has an event. So before you send them, compare them with `GET /agenda`.',
+    'accepted, and dates at which the club has an event. So before you send them, compare them with `GET /agenda`. ' +
+    'All copies together can have 1 MB.',
   params,
   headers: idempotencyHeaders,
   body: Type.Object({

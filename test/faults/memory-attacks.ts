@@ -208,7 +208,8 @@ export const ATTACKS: Record<string, Attack> = {
   }),
   'copies of a long event beside uploads': ({ port, admin, author }) => [
     ...open(port, 20, socket => {
-      const dates = Array.from({ length: 52 }, (_, n) => new Date(Date.now() + (n + 1) * 86_400_000).toISOString())
+      // As many as a request may create.
+      const dates = Array.from({ length: 4 }, (_, n) => new Date(Date.now() + (n + 1) * 86_400_000).toISOString())
       const body = JSON.stringify({ dates })
       socket.resume().write((`POST /agenda/${author.event}/copies HTTP/1.1\r\nHost: a\r\n` +
         `Content-Type: application/json\r\nAuthorization: Bearer ${admin.token}\r\n` +

@@ -353,6 +353,19 @@ t.test('POST /agenda/:id/copies moves the details along', async t => {
   }
 })
 
+t.test('POST /agenda/:id/copies creates at most 1 MB of copies', async t => {
+  const text = { title: 'é'.repeat(100_000), description: 'x'.repeat(50_000) }
+  const { event: { id } } = (await head.inject('POST', '/agenda', { ...AGENDA_EVENT, ...text })).json()
+  const dates = Array.from({ length: 5 }, (_, n) => `2030-01-0${n + 1}T10:00:00.000Z`)
+  const refusal = await head.inject('POST', `/agenda/${id}/copies`, { dates })
+  t.equal(refusal.statusCode, 400)
+  t.match(refusal.json().errors, [{
+    path: 'dates', message: /^must have at most 4 items, because the event has 250,\d{3} bytes$/,
+  }])
+  t.match((await head.inject('POST', `/agenda/${id}/copies`, { dates: dates.slice(1) })).json().events,
+    dates.slice(1).map(date => ({ ...text, date })))
+})
+
 t.test('POST /agenda/:id/copies takes the end of each copy, for a clock change', async t => {
   // Berlin leaves summer time on 27 October 2030.
   const evening = { ...AGENDA_EVENT, date: '2030-10-19T18:00:00.000Z', endsAt: '2030-10-20T00:00:00.000Z' }

@@ -329,8 +329,10 @@ t.test('An email about many events with long titles stays short', async t => {
   await sql`TRUNCATE emails, email_batches`
   const long = { ...EVENT, title: 'x'.repeat(100_000), data: '2031-01-01T10:00:00Z' }
   const { event } = (await head.inject('POST', '/events', long)).json()
-  const dates = Array.from({ length: 25 }, (_, n) => new Date(2e12 + n * 864e5).toISOString())
-  await head.inject('POST', `/agenda/${event.id}/copies`, { dates })
+  for (const year of [2032, 2033, 2034]) {
+    const dates = Array.from({ length: 9 }, (_, n) => `${year}-01-0${n + 1}T10:00:00.000Z`)
+    t.equal((await head.inject('POST', `/agenda/${event.id}/copies`, { dates })).statusCode, 201)
+  }
   const [email] = await emails()
   t.match(email!.text, 'There are more new events.')
   t.ok(email!.text.length < 100_000, '20 titles of 4,000 characters')
