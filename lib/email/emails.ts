@@ -67,7 +67,16 @@ export const enqueueEmails = (
   INSERT INTO emails (template, bulk, network, user_id, data, key)
   SELECT ${template}, ${BULK.has(template)}, ${cause}, user_id, data, key
   FROM (${emails}) AS caused ${isNotification(template)
-    ? sql`JOIN users ON users.id = user_id WHERE ${isNotified(sql, template)} FOR KEY SHARE OF users`
+    // OFFSET makes PostgreSQL look at the address after the lock. A confirmation also waits for a running verification
+    // of the address. Otherwise, a registration that begins between its UPDATE and its commit would not be confirmed:
+    // it would see an address that is not verified, and the verification would not see it, see `tellVerified`.
+    ? sql`
+      CROSS JOIN LATERAL (
+        SELECT * FROM users WHERE users.id = caused.user_id
+        ${template === 'registration' ? sql`FOR SHARE` : sql`FOR KEY SHARE`} OFFSET 0
+      ) AS users
+      WHERE ${isNotified(sql, template)}
+    `
     : sql``}
   ON CONFLICT (user_id, template, key) DO NOTHING
   RETURNING id

@@ -84,13 +84,12 @@ export async function tellMissed (sql: TransactionSql, outbox: Outbox, { over }:
 /**
  * After a user has verified the email address: enqueues the confirmations of registrations for events to come, which
  * were not sent to an address that was not verified. Most people register first, and then open the link that they got
- * when they signed up.
+ * when they signed up. The statement that verified the address has waited for running registrations, which saw an
+ * address that was not verified, see `enqueueEmails`.
  */
 export async function tellVerified (
   sql: TransactionSql, outbox: Pick<Outbox, 'enqueue'>, userId: string, cause: string
 ) {
-  // Waits for running registrations, which saw an address that was not verified, so that the next statement sees them.
-  await sql`SELECT FROM users WHERE id = ${userId} FOR UPDATE`
   await sql`${outbox.enqueue('registration', sql`
     SELECT user_id, jsonb_build_object('event', events.id) AS data, registrations.id::text AS key
     FROM event_registrations AS registrations JOIN events ON events.id = event_id ${withDetails(sql)}

@@ -936,6 +936,22 @@ t.test('A registration that is running while the address is verified is confirme
   t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'You are registered: Chess Night']])
 })
 
+t.test('A registration that begins while the address is being verified is confirmed', async t => {
+  for (const isEarly of [true, false]) {
+    const [event, ada] = [await makeEvent(), await person(app)]
+    const { registered } = await sql.begin(async sql => {
+      await sql`UPDATE users SET email_verified_at = now() WHERE id = ${ada.id}`
+      if (!isEarly) await tellVerified(sql, app.outbox, ada.id, ada.id)
+      const registered = ada.inject('POST', `/events/${event}/register`)
+      await untilBlocked(app.sql)
+      if (isEarly) await tellVerified(sql, app.outbox, ada.id, ada.id)
+      return { registered }
+    })
+    await registered
+    t.strictSame((await deliver(t)).map(headOf), [[ada.email, 'You are registered: Chess Night']], `${isEarly}`)
+  }
+})
+
 /** The emails that were claimed, and whose sender was killed. Their lease has expired. */
 async function killSender () {
   const { length } = await claimEmails(sql, { account: 0, bulk: 100 })
