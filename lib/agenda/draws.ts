@@ -124,9 +124,9 @@ export async function drawDue ({ sql, log, tell }: Options, failing = new Set<st
     // A draw that waits for a lock takes up to DATABASE_TIMEOUT, so ten would take longer than a stop may.
     if (signal?.aborted) return
     try {
-      const entrants = await retryConflict(() => sql.begin(sql => drawSeats(sql, id, tell)))
-      if (entrants === undefined) continue
-      log.info({ event: 'seats-drawn' satisfies AuditEvent, target: id, entrants }, 'audit')
+      const participants = await retryConflict(() => sql.begin(sql => drawSeats(sql, id, tell)))
+      if (participants === undefined) continue
+      log.info({ event: 'seats-drawn' satisfies AuditEvent, target: id, participants }, 'audit')
     } catch (error) {
       if (!failing.has(id)) log.error({ err: error, target: id }, FAILED)
       failing.add(id)

@@ -276,7 +276,7 @@ t.test('A draw happens once, whoever is fastest, and is logged and told once', a
   const batches = await sql`SELECT to_jsonb(user_ids) AS users FROM email_batches WHERE event_id = ${id}`
   t.strictSame([...batches], [{ users: drawn }], 'the best lot first')
   const lines = log.slice(start).split('\n').filter(line => line.includes('seats-drawn')).map(line => JSON.parse(line))
-  t.match(lines, [{ event: 'seats-drawn', target: id, entrants: 12, msg: 'audit' }])
+  t.match(lines, [{ event: 'seats-drawn', target: id, participants: 12, msg: 'audit' }])
   t.equal(lines.length, 1)
   t.equal(await sql.begin(sql => drawSeats(sql, id, tell)), undefined)
   t.strictSame((await drawOf(id)).order, order)
