@@ -317,7 +317,7 @@ function durationOf (start: Date, endsAt: string | null) {
 /** Throws a validation error if registration would close before it opens. */
 function checkWindow ({ opensAt, closesAt }: { opensAt?: Date | string | null, closesAt?: Date | string | null }) {
   if (!opensAt || !closesAt || new Date(opensAt) < new Date(closesAt)) return
-  throw validationError('closesAt', 'must be after registration opens')
+  throw validationError('opensAt', 'must be before closesAt')
 }
 
 /** Throws a validation error if a draw is not possible at its time, or if the event has no number of seats. */

@@ -436,7 +436,7 @@ walk('Registration opens and closes when an organizer says', {
   await dialog.getByLabel('Registration opens').fill('2031-04-01T12:00')
   await dialog.getByLabel('Registration closes').fill('2031-04-01T11:00')
   await dialog.getByRole('button', { name: 'Save' }).click()
-  await dialog.getByText('Registration closes must be after registration opens').waitFor()
+  await dialog.getByText('Registration opens must be before registration closes').waitFor()
   await dialog.getByLabel('Registration closes').fill('2031-04-30T12:00')
   await dialog.getByRole('button', { name: 'Save' }).click()
   await notified(page, '“A quick one” has been saved.')

@@ -17,7 +17,8 @@ const GENERAL = [400, 404, 408, 413, 415, 431]
 /** Validation errors of bodies that the schema accepts: they depend on what is stored, or on a different field. */
 const DEPENDS_ON_ROWS = [
   'must be after the start of', 'must have as many items as dates', 'needs a number of seats', 'must be in the future',
-  'must not be after the start of', 'must be after registration opens', 'cannot be removed before the draw',
+  'must not be after the start of', 'must be after registration opens', 'must be before closesAt',
+  'cannot be removed before the draw',
 ]
 
 /** Texts that disclose internals: of the database, the code or the machine. */

@@ -418,11 +418,15 @@ t.test('Registration opens and closes', async t => {
     await put(id, { opensAt: '2030-01-02T10:00:00Z' })
     for (const changes of [
       { closesAt: '2030-01-02T10:00:00Z' }, { opensAt: '2030-01-02T10:00:00Z', closesAt: '2030-01-02T11:00:00+02:00' },
-    ]) assertInvalid(t, await put(id, changes), ['closesAt'])
+    ]) {
+      const response = await put(id, changes)
+      assertInvalid(t, response, ['opensAt'])
+      t.equal(response.json().errors[0].message, 'must be before closesAt')
+    }
     t.equal((await put(id, { closesAt: '2030-01-02T10:00:00.001Z' })).statusCode, 200)
-    assertInvalid(t, await put(id, { opensAt: '2030-01-02T10:00:00.001Z' }), ['closesAt'])
+    assertInvalid(t, await put(id, { opensAt: '2030-01-02T10:00:00.001Z' }), ['opensAt'])
     assertInvalid(t, await head.inject('POST', '/agenda', { ...AGENDA_EVENT, opensAt: future, closesAt: past }), [
-      'closesAt',
+      'opensAt',
     ])
   })
 

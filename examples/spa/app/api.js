@@ -160,6 +160,7 @@ function inPlainWords (issue) {
     .replace(/must NOT have more than (\d+) items/, 'must be $1 or less')
     .replace(/must be >= (\d+)/, 'must be $1 or more')
     .replace(/must be <= (\d+)/, 'must be $1 or less')
+    .replace('must be before closesAt', 'must be before registration closes')
 }
 
 /**
