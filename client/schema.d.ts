@@ -1039,7 +1039,7 @@ export interface paths {
         };
         /**
          * List your clubs
-         * @description Returns the clubs that you are a member of, that you have asked, and that have refused you, by name. `since` is when the state began. Only you and the organizers of a club see your membership.
+         * @description Returns the clubs that you are a member of, that you have asked, and that have refused you, by name. `since` is when the state began. Only you, the organizers of a club and admins see your membership.
          */
         get: operations["listMyClubs"];
         put?: never;
@@ -1060,7 +1060,7 @@ export interface paths {
         get?: never;
         /**
          * Join a club, or ask to
-         * @description You become a member of an open club at once. In other clubs, and after a refusal, an organizer decides. If you are a member, this only changes `news`. Joining a club gives no right to change it, and does not change your club in `GET /auth/me`. Its organizers see your name and your email address.
+         * @description You become a member of an open club at once. In other clubs, and after a refusal, an organizer decides. If you are a member, this only changes `news`. Joining a club gives no right to change it, and does not change your club in `GET /auth/me`. Its organizers and admins see your name and your email address.
          */
         put: operations["joinClub"];
         post?: never;
