@@ -31,6 +31,7 @@ export const calendarColumns = (sql: AnySql, updatedAt = sql`events.updated_at`)
 /** SQL: the facts of an event that emails about changes tell, as jsonb. Needs `clubs` and `withDetails`. */
 export const knownEvent = (sql: AnySql) => sql`
   jsonb_build_object(
+    'at', iso8601(clock_timestamp()),
     'title', events.title, 'date', iso8601(events.date), 'clubId', events.club_id, 'club', clubs.name,
     'endsAt', iso8601(${endOf(sql)}), 'place', place, 'onlineUrl', online_url,
     'drawAt', CASE WHEN drawn_at IS NULL THEN iso8601(draw_at) END

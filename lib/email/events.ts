@@ -9,6 +9,7 @@ import { type ClaimedEmail, type Content, type Context, linkTo, type Paragraph, 
 /** An event that an email is about. */
 export interface EmailedEvent extends CalendarEvent {
   registrationId: string
+  registeredAt: string
   clubId: string
   seat: Seat
   /** When the seats are drawn. Only for entrants of the draw. */
@@ -36,7 +37,7 @@ export interface KnownEvent {
   /** Missing in emails of versions before 1.1, and in emails outside of a draw. */
   drawAt?: string | null
   seat?: AnnouncedSeat
-  /** When an attempt announced it. Missing in emails of versions before 1.1. */
+  /** When an attempt announced it, or when it held. Missing in emails of versions before 1.1. */
   at?: string
 }
 
@@ -52,9 +53,13 @@ export const announcedOf = (event: EmailedEvent): KnownEvent => {
   return { title, date, clubId, club, endsAt, place, onlineUrl, drawAt, seat: { state, placeInLine } }
 }
 
+/** SQL: when an email announced something. */
+const announcedAt = (sql: AnySql) => sql`coalesce(data #>> '{announced,at}', iso8601(claimed_at))`
+
 /**
  * SQL query: what the last email about an event told a user, as jsonb; no row without an email. Ignores emails that are
- * being sent, and emails whose sender was killed, because they may not have arrived.
+ * being sent, and emails whose sender was killed, because they may not have arrived. Also ignores emails about an
+ * earlier registration of the user, who has seen newer facts when they registered again.
  */
 export const lastAnnounced = (
   sql: AnySql, userId: PendingQuery<Row[]>, eventId: PendingQuery<Row[]>, but: string | null = null
@@ -63,7 +68,11 @@ export const lastAnnounced = (
   WHERE user_id = ${userId} AND template IN ('registration', 'seat', 'draw', 'event-changed', 'event-reminder')
     AND data ->> 'event' = ${eventId}::text
     AND status IN ('pending', 'sent') AND data -> 'announced' IS NOT NULL AND id IS DISTINCT FROM ${but}
-  ORDER BY coalesce(data #>> '{announced,at}', iso8601(claimed_at)) DESC LIMIT 1
+    AND ${announcedAt(sql)} >= coalesce((
+      SELECT iso8601(registered_at) FROM event_registrations AS latest
+      WHERE latest.user_id = ${userId} AND latest.event_id = ${eventId}
+    ), '')
+  ORDER BY ${announcedAt(sql)} DESC LIMIT 1
 `
 
 /** Returns the event as the user's previous email announced it; `undefined` without one. */
@@ -80,7 +89,8 @@ export async function findAnnounced (
 export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string, eventId: string) {
   const [event] = await sql<EmailedEvent[]>`
     SELECT
-      ${calendarColumns(sql)}, registrations.id AS "registrationId", events.club_id AS "clubId",
+      ${calendarColumns(sql)}, registrations.id AS "registrationId",
+      iso8601(registered_at) AS "registeredAt", events.club_id AS "clubId",
       capacity IS NOT NULL AS "isLimited", seat, ${isTentative(sql)} AS "isTentative", online_url AS "onlineUrl",
       iso8601(draw_at) AS "drawAt",
       ${placeInLine(sql, sql`${userId}`, sql`${eventId}`)} AS "placeInLine"

@@ -174,11 +174,14 @@ export const eventChanged = notification<Change>(async (email, context) => {
   if (confirmation?.attempts === 0) return undefined
   const announced = await findAnnounced(context, email, event.id)
   const before = announced ? complete(announced, data.known) : data.known
+  // Between the changes of an email batch, the user has registered, and has seen facts that no email tells.
+  const isOlder = !announced && data.known.at !== undefined && data.known.at < event.registeredAt
   // An earlier attempt to send this email may have arrived before the event was changed back.
-  const known = data.announced && isUnchangedSince(event, before) ? complete(data.announced, before) : before
+  const told = data.announced && isUnchangedSince(event, before) ? complete(data.announced, before) : before
+  const known = isOlder ? announcedOf(event) : told
   if (isOver(event) && isOver(known)) return undefined
   const declined = event.seat.state === 'declined'
-  const corrects = mayHaveAnnouncedElse(event, data)
+  const corrects = isOlder || mayHaveAnnouncedElse(event, data)
   if (declined && event.date === known.date && !corrects) return undefined
   const { config } = context
   const changes = [

@@ -518,6 +518,31 @@ t.test('An event that was moved to the past by mistake is cancelled for those wh
   t.match(await deliver(t), [{ subject: 'Cancelled: Chess Night', text: '5 January 2999' }])
 })
 
+t.test('A change back is told to a person who has registered in between, and does not come', async t => {
+  const [fifth, twelfth] = ['2999-01-05T18:30:00.000Z', '2999-01-12T18:30:00.000Z']
+  const event = await makeEvent({ date: new Date(fifth) })
+  const [ada, bob] = [await member(), await member()]
+  const registerOnly = async () => {
+    await ada.inject('POST', `/events/${event}/register`)
+    await ada.inject('PUT', `/me/seats/${event}`, { coming: false })
+  }
+  const told = async () => (await deliver(t)).map(({ address, text }) =>
+    [address, /Date: .*?\b(\d+ January)/i.exec(text!)?.[1]])
+  await register(event, [bob])
+  await change(event, { data: twelfth })
+  await registerOnly()
+  await change(event, { data: fifth })
+  t.strictSame(await told(), [[ada.email, '5 January']], 'between changes that share an email')
+
+  const { seats } = (await admin.inject('GET', `/agenda/${event}/seats`)).json()
+  for (const { registrationId } of seats) await admin.inject('DELETE', `/agenda/${event}/seats/${registrationId}`)
+  await change(event, { data: twelfth })
+  await deliver(t)
+  await registerOnly()
+  await change(event, { data: fifth })
+  t.strictSame(await told(), [[ada.email, '5 January']], 'again, after an email about an earlier registration')
+})
+
 t.test('Somebody who had said that they do not come is not told about a removal', async t => {
   const event = await makeEvent()
   const [ada, bob] = [await member(), await member()]
