@@ -78,6 +78,7 @@ export const BODIES = 'bodies that lack their last byte'
 export const FEWER_BODIES = 'bodies of 150 clients that lack their last byte'
 export const HOST = 'a pattern as host'
 export const ABANDONED = 'uploads of clients that leave'
+const PARTS = 'pictures of millions of empty parts'
 export const FOREIGN_TOKENS = 'tokens of 15 KB that are not ours'
 const BESIDE_STREAMS = '13 streams of 100 long lists beside two lists that nobody reads, and uploads'
 
@@ -86,6 +87,10 @@ const CHUNKS = '1\r\nx\r\n'.repeat(14_500)
 
 /** The largest upload. */
 const UPLOAD = Buffer.alloc(10_000_000)
+
+/** A JPEG with empty segments, and a PNG with empty texts, as large as the largest upload. */
+const FLOODS = ([['ffd8', 'ffe10002'], ['89504e470d0a1a0a', '000000007445587400000000']] as const)
+  .map(([start, part]) => Buffer.concat([Buffer.from(start, 'hex'), Buffer.alloc(9_999_900, part, 'hex')]))
 
 /** The attacks by their names. */
 export const ATTACKS: Record<string, Attack> = {
@@ -161,6 +166,11 @@ export const ATTACKS: Record<string, Attack> = {
   [UPLOADS]: ({ port, author }) => open(port, 16, socket => {
     let count = 0
     const next = () => upload(socket, author, pictures[count++ % pictures.length]!)
+    socket.on('data', next)
+    next()
+  }),
+  [PARTS]: ({ port, author }) => open(port, 8, (socket, n) => {
+    const next = () => upload(socket, author, FLOODS[n % 2]!)
     socket.on('data', next)
     next()
   }),

@@ -71,7 +71,7 @@ const SOAK = 600
 const GROWTH = 1.2
 
 /** Attacks that also run with LESS_MEMORY in a short run. */
-const SHORT_SMALL = /^(bodies|400|2,000|pipelined|copies|sixteen)|one byte$/
+const SHORT_SMALL = /^(bodies|400|2,000|pipelined|copies|sixteen|pictures of millions)|one byte$/
 
 /** Early refusals do not help, so that only measured memory does. */
 const UNREFUSED = { MAX_HELD_BYTES: '10000000000' }

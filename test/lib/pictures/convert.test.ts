@@ -105,13 +105,33 @@ t.test('Texts in a PNG take no memory', async t => {
   t.ok(process.resourceUsage().maxRSS - before.maxRSS < 50_000, 'at most 50 MB')
 })
 
-t.test('A JPEG with too many scans is a 413 before it is decoded', async t => {
+/** The status of a refused picture. */
+const refusalOf = (file: Buffer) => convertPicture(file, MB).then(() => undefined, ({ statusCode }) => statusCode)
+
+t.test('A PNG with too many chunks is a 413 before it is decoded', async t => {
+  const png = await sharp({ create: { width: 2, height: 1, channels: 3, background: 'red' } }).png().toBuffer()
+  const withTexts = (count: number) =>
+    Buffer.concat([png.subarray(0, 33), Buffer.alloc(12 * count, chunkOf('tEXt')), png.subarray(33)])
+  t.match(await convertPicture(withTexts(40_000), MB), { width: 2, height: 1 })
+  t.equal(await refusalOf(withTexts(50_000)), 413)
+})
+
+t.test('A JPEG with too many scans or segments is a 413 before it is decoded', async t => {
   const jpeg = await sharp({ create: { width: 8, height: 8, channels: 3, background: 'red' } })
     .jpeg({ progressive: true }).toBuffer()
-  t.match(await convertPicture(jpeg, MB), { width: 8, height: 8 })
-  const last = jpeg.subarray(jpeg.lastIndexOf(Buffer.from([0xff, 0xda])), -2)
-  const scans = Array.from({ length: 501 }, () => last)
-  const file = Buffer.concat([jpeg.subarray(0, -2), ...scans, jpeg.subarray(-2)])
-  const { statusCode } = await convertPicture(file, MB).catch(error => error)
-  t.equal(statusCode, 413)
+  const scan = jpeg.subarray(jpeg.lastIndexOf(Buffer.from('ffda', 'hex')), -2)
+  const scans = Buffer.concat([jpeg.subarray(0, -2), ...Array.from({ length: 501 }, () => scan), jpeg.subarray(-2)])
+  t.equal(await refusalOf(scans), 413)
+  const withSegments = (marker: string, count: number) =>
+    Buffer.concat([jpeg.subarray(0, 2), Buffer.alloc(4 * count, `ff${marker}0002`, 'hex'), jpeg.subarray(2)])
+  for (const marker of ['e1', 'e2', 'ed']) {
+    t.match(await convertPicture(withSegments(marker, 450), MB), { width: 8, height: 8 }, marker)
+    t.equal(await refusalOf(withSegments(marker, 501)), 413, marker)
+  }
+  // libvips keeps no others.
+  const before = process.resourceUsage()
+  for (const marker of ['e0', 'e3', 'ee', 'fe']) {
+    t.match(await convertPicture(withSegments(marker, 1_000_000), MB), { width: 8, height: 8 }, marker)
+  }
+  t.ok(process.resourceUsage().maxRSS - before.maxRSS < 50_000, 'at most 50 MB')
 })
