@@ -6281,7 +6281,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Descriptions are cut at 4,000 characters. */
+            /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Titles and descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -6311,7 +6311,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Descriptions are cut at 4,000 characters. */
+            /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Titles and descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];
@@ -6346,7 +6346,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Descriptions are cut at 4,000 characters. */
+            /** @description iCalendar (RFC 5545). An event without an end lasts two hours. Titles and descriptions are cut at 4,000 characters. */
             200: {
                 headers: {
                     ETag: components["headers"]["ETag"];

@@ -5,8 +5,8 @@ import { ClubNotFound, IdParam, Media, Message } from '../../lib/values/schemas.
 const TOKEN = 'kJ1wYxT0n3Zb7Qd5sVhC2uLrE8oPgMaXf4iNtHyWj6A'
 
 const Calendar = Media('text/calendar', {
-  description: 'iCalendar (RFC 5545). An event without an end lasts two hours. Descriptions are cut at 4,000 ' +
-    'characters.',
+  description: 'iCalendar (RFC 5545). An event without an end lasts two hours. Titles and descriptions are ' +
+    'cut at 4,000 characters.',
   examples: [
     'BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//Community Platform//EN\r\nNAME:Events\r\nEND:VCALENDAR\r\n',
   ],
