@@ -2,13 +2,16 @@ import { setImmediate } from 'node:timers/promises'
 
 import type { Client, FairQueue } from '../http/fair-queue.ts'
 
-/** A read calls this when it begins, and when it has read more. Throws if no client waits any more. */
-export type AssertWanted = () => void
+/**
+ * A read calls this with the bytes that it holds, when it begins and when they have changed. Throws if no client waits
+ * any more.
+ */
+export type Hold = (bytes: number) => void
 
 /** How a body is read, and the queue in which the read waits. */
 export interface Read<T> {
   queue: FairQueue
-  run (assertWanted: AssertWanted): Promise<T>
+  run (hold: Hold): Promise<T>
 }
 
 /** No client waits for the body of a read any more. The server is not at fault. */
@@ -71,7 +74,8 @@ class Flight<T> {
     this.#state = 'STARTING'
     await setImmediate()
     this.#state = 'READING'
-    return this.#read.run(() => {
+    return this.#read.run(bytes => {
+      for (const client of this.#clients) client.hold?.(bytes / this.#clients.length)
       if (this.#clients.some(client => client.isWanted())) return
       // While the driver drops the remaining rows, a client that joins would get the error.
       this.#snapshot = null

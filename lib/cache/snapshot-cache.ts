@@ -1,11 +1,11 @@
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 
 import { LRUCache } from 'lru-cache'
 import type { PendingQuery, Row, Sql } from 'postgres'
 
 import { CachedBody, type Chunks, hashChunks } from './cached-body.ts'
 import { type AddBytes, type CachedQuery, readBody } from './cached-query.ts'
-import { type AssertWanted, singleFlight } from './single-flight.ts'
+import { type Hold, singleFlight } from './single-flight.ts'
 import { type Client, FairQueue } from '../http/fair-queue.ts'
 
 /** A snapshot of the primary. */
@@ -27,6 +27,8 @@ export interface SnapshotCacheOptions {
   timeoutSeconds?: number
   /** The queues of reads with a list, and of other reads. By default, reads do not wait. */
   queues?: { lists: FairQueue, operations: FairQueue }
+  /** If running reads hold more bytes together, only the oldest one continues. */
+  maxReading?: number
   /** Throws if a body of so many bytes is too large, while it is read. */
   assertSize? (bytes: number): void
   /** SQL expression that is read together with the snapshot: a JSON object by key, or null. */
@@ -67,6 +69,9 @@ const ENTRY_OVERHEAD = 500
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
+/** Interval at which a read that waits looks whether it can continue. */
+const WAIT_MS = 10
+
 /** Size multiplier: identity, gzip and brotli. */
 const ENCODED_FORMS = 3
 
@@ -84,7 +89,7 @@ const unlimited = () => new FairQueue({ concurrency: Infinity, maxLength: Infini
  *    the same new snapshot share this read.
  */
 export function createSnapshotCache ({
-  sql, shortSql, maxBytes, timeoutSeconds = Infinity, lookUp, assertSize = () => {},
+  sql, shortSql, maxBytes, maxReading = Infinity, timeoutSeconds = Infinity, lookUp, assertSize = () => {},
   queues = { lists: unlimited(), operations: unlimited() },
 }: SnapshotCacheOptions) {
   const entries = new LRUCache<string, CacheEntry>({
@@ -99,6 +104,8 @@ export function createSnapshotCache ({
   let next: Promise<Snapshot> | undefined
   /** The keys to look up with it. */
   let keys = new Set<string>()
+  /** The running reads of bodies, oldest first, with the bytes that they hold. */
+  const reads = new Set<{ bytes: number }>()
   /** The running reads of the snapshot, oldest first, with their start time in milliseconds. */
   const running = new Set<{ since: number }>()
 
@@ -147,7 +154,7 @@ export function createSnapshotCache ({
       const made = query(sql)
       return {
         queue: made.list ? queues.lists : queues.operations,
-        run: (assertWanted: AssertWanted) => read(key, made, assertWanted),
+        run: (hold: Hold) => read(key, made, hold),
       }
     }
     // The clients may join a running read that was started for the same snapshot.
@@ -155,20 +162,37 @@ export function createSnapshotCache ({
     return body
   }
 
-  async function read (key: string, query: CachedQuery, assertWanted: AssertWanted): Promise<CacheEntry> {
+  async function read (key: string, query: CachedQuery, hold: Hold): Promise<CacheEntry> {
     counts.misses++
-    let length = 0
+    const own = { bytes: 0 }
     const addBytes: AddBytes = bytes => {
-      length += bytes
-      assertSize(length)
-      assertWanted()
+      own.bytes += bytes
+      assertSize(own.bytes)
+      hold(own.bytes)
+      return mustWait(own) ? waitFor(own) : undefined
     }
-    const { chunks, snapshot } = await readBody(sql, query, currentId, addBytes)
-    const { contentType } = query.format ?? { contentType: JSON_TYPE }
-    const entry = { snapshot, body: chunks && await toBody(chunks, contentType, entries.get(key)?.body) }
-    assertSize(entry.body?.length ?? 0)
-    entries.set(key, entry)
-    return entry
+    reads.add(own)
+    try {
+      const { chunks, snapshot } = await readBody(sql, query, currentId, addBytes)
+      const { contentType } = query.format ?? { contentType: JSON_TYPE }
+      const entry = { snapshot, body: chunks && await toBody(chunks, contentType, entries.get(key)?.body) }
+      assertSize(entry.body?.length ?? 0)
+      entries.set(key, entry)
+      return entry
+    } finally {
+      reads.delete(own)
+    }
+  }
+
+  /** Tells whether a read must not continue, because the reads hold too much and it is not the oldest one. */
+  function mustWait (read: { bytes: number }) {
+    const [oldest] = reads
+    return read !== oldest && [...reads].reduce((sum, { bytes }) => sum + bytes, 0) > maxReading
+  }
+
+  /** Never rejects, because the driver does not wait for the last batch of a cursor. */
+  async function waitFor (read: { bytes: number }) {
+    while (mustWait(read)) await sleep(WAIT_MS)
   }
 }
 

@@ -64,6 +64,8 @@ const HELD = 128
 export class Connections extends Map<Socket, Connection> {
   /** Responses that are streams of changes, which hold little and do not end by themselves. */
   readonly streams = new WeakSet<ServerResponse>()
+  /** Bytes that were read for a response. */
+  readonly bytesFor = new WeakMap<ServerResponse, number>()
   /** Connections that are not read. */
   readonly #paused = new Set<Socket>()
   /** Connections without a request that came during a pause, of networks that flooded, the newest last. */

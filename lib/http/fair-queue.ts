@@ -3,6 +3,8 @@ export interface Client {
   readonly network: string
   /** Tells whether it still waits. */
   isWanted (): boolean
+  /** Sets how many bytes the process holds for it. */
+  hold? (bytes: number): void
 }
 
 /** What a network uses and wants. */

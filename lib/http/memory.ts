@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { totalmem } from 'node:os'
 import { GCProfiler, getHeapStatistics } from 'node:v8'
@@ -76,7 +77,8 @@ export function createMeter ({ heap, resident }: Memory['most']) {
  * none of them, it closes 123 connections in eight seconds, and others are served. Closes connections if the process
  * uses too much memory, each time the heaviest one of the network that then holds most. So a network loses none while
  * others hold more. The use of the process decides when connections close. Their sockets decide which: bytes that have
- * arrived since the request began, bytes that the kernel has not accepted, and requests without a response.
+ * arrived since the request began, bytes that the kernel has not accepted, requests without a response, and what is
+ * read for them.
  */
 export class Memory {
   closed = 0
@@ -111,12 +113,14 @@ export class Memory {
 
   #close () {
     const open = [...this.#connections].filter(([socket]) => !socket.destroyed)
-    const { streams } = this.#connections
+    const { streams, bytesFor } = this.#connections
     const connections = open.map(([socket, { network, responses, bytesRead, latest }]) => {
-      const requests = [...responses].filter(response => !streams.has(response)).length
-      const isStream = requests === 0 && responses.size > 0
-      const base = (isStream ? 0 : WEIGHT.connection) + socket.bytesRead - bytesRead
-      return { socket, network, latest, weight: base + WEIGHT.request * requests + socket.writableLength }
+      const waiting = [...responses].filter(response => !streams.has(response))
+      const isStream = waiting.length === 0 && responses.size > 0
+      const base = (isStream ? 0 : WEIGHT.connection) + socket.bytesRead - bytesRead + socket.writableLength
+      const weightOf = (response: ServerResponse) => WEIGHT.request + (bytesFor.get(response) ?? 0)
+      const weight = waiting.reduce((sum, response) => sum + weightOf(response), base)
+      return { socket, network, latest, weight }
     })
     // Of equal connections, the one with the latest request is closed first.
     connections.sort((one, other) => one.weight - other.weight || one.latest - other.latest)

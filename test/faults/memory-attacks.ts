@@ -22,9 +22,10 @@ export interface Target {
   author: Author
 }
 
-/** An author, the id of one of their drafts, and the id of a long event. */
+/** An author, the id of one of their drafts, the id of a long event, and tokens of others with 49 MB of drafts each. */
 export interface Author extends Person {
   event: string
+  others: string[]
 }
 
 /** An attack. It begins to send, and returns the sockets on which it continues. */
@@ -82,6 +83,9 @@ const PARTS = 'pictures of millions of empty parts'
 export const FOREIGN_TOKENS = 'tokens of 15 KB that are not ours'
 const BESIDE_STREAMS = '13 streams of 100 long lists beside two lists that nobody reads, and uploads'
 
+/** The last byte of a JSON object. */
+const CLOSING = '}'.charCodeAt(0)
+
 /** A body of 14,500 bytes in chunks of one byte, which does not end. */
 const CHUNKS = '1\r\nx\r\n'.repeat(14_500)
 
@@ -120,6 +124,11 @@ export const ATTACKS: Record<string, Attack> = {
     for (const path of ['/me/export', '/blogs/me']) socket.write(HEAD(path, author.token))
     socket.resume()
   }),
+  'drafts of six members': ({ port, author }) => open(port, 6, (socket, n) => {
+    const head = HEAD('/blogs/me', author.others[n])
+    // The next request waits for a list or an error.
+    socket.on('data', data => { if (data.at(-1) === CLOSING) socket.write(head) }).write(head)
+  }, otherNetwork),
   'all users, with long names': ({ port, admin }) => open(port, 4, socket => {
     socket.write(HEAD('/exports/users.csv', admin.token).repeat(3))
     socket.resume()

@@ -71,7 +71,7 @@ const SOAK = 600
 const GROWTH = 1.2
 
 /** Attacks that also run with LESS_MEMORY in a short run. */
-const SHORT_SMALL = /^(bodies|400|2,000|pipelined|copies|sixteen|pictures of millions)|one byte$/
+const SHORT_SMALL = /^(bodies|400|2,000|pipelined|copies|sixteen|drafts|pictures of millions)|one byte$/
 
 /** Early refusals do not help, so that only measured memory does. */
 const UNREFUSED = { MAX_HELD_BYTES: '10000000000' }
@@ -394,7 +394,17 @@ export async function fill ({ look }: Fixture): Promise<Author> {
       SELECT 'Event', CASE WHEN n <= 50 THEN repeat('long ', 50000) ELSE repeat('short ', 50) END, now(), ${club!.id}
       FROM generate_series(1, 10000) AS n
     `
-    return sql<{ id: string, author: string, event: string }[]>`
+    const others = await sql<{ id: string }[]>`
+      WITH others AS (
+        INSERT INTO users (email, password, first_name, last_name)
+        SELECT 'author-' || n || '@example.org', '!', 'A', 'B' FROM generate_series(1, 6) AS n RETURNING id
+      ), drafts AS (
+        INSERT INTO blogs (title, content, author_id)
+        SELECT 'Draft', repeat(md5(n::text), 32000), id FROM others, generate_series(1, 48) AS n
+      )
+      SELECT id FROM others
+    `
+    return sql<{ id: string, author: string, event: string, others: string[] }[]>`
       WITH author AS (
         INSERT INTO users (email, password, first_name, last_name) VALUES ('author@example.org', '!', 'A', 'B')
         RETURNING id
@@ -403,11 +413,13 @@ export async function fill ({ look }: Fixture): Promise<Author> {
       SELECT 'Draft', repeat(md5(n::text), 32000), id FROM author, generate_series(1, 300) AS n
       RETURNING
         id, author_id AS author,
-        (SELECT id FROM events WHERE length(description) > 200000 ORDER BY id LIMIT 1) AS event
+        (SELECT id FROM events WHERE length(description) > 200000 ORDER BY id LIMIT 1) AS event,
+        ${JSON.stringify(others.map(({ id }) => id))}::text::jsonb AS others
     `
   })
-  const { id, author, event } = draft!
-  return { id, token: await signToken(author, 'STUDENT'), event }
+  const { id, author, event, others } = draft!
+  const tokens = await Promise.all(others.map(other => signToken(other, 'STUDENT')))
+  return { id, token: await signToken(author, 'STUDENT'), event, others: tokens }
 }
 
 /** Blocks writes to a table until the scope ends. */

@@ -117,6 +117,18 @@ t.test('A caller with a snapshot joins a running read that began with the same s
   t.equal(await late[1], 'third', 'only the last snapshot known when the read began counts')
 })
 
+t.test('Each of the clients that share a read has an equal share of its bytes', async t => {
+  const share = singleFlight<string>()
+  const held: number[][] = [[], []]
+  const clients = held.map(list => ({ ...clientIn('a'), hold: (bytes: number) => { list.push(bytes) } }))
+  await share('a', list(async hold => {
+    hold(10)
+    hold(20)
+    return 'first'
+  }), clients)
+  t.strictSame(held, [[5, 10], [5, 10]])
+})
+
 t.test('A caller does not join a read that no client waits for any more', async t => {
   const share = singleFlight<string>()
   let isWanted = true
@@ -125,10 +137,10 @@ t.test('A caller does not join a read that no client waits for any more', async 
   let drop!: () => void
   const fetched = new Promise<void>(resolve => { fetch = resolve })
   const dropped = new Promise<void>(resolve => { drop = resolve })
-  const abandoned = share('a', list(async assertWanted => {
+  const abandoned = share('a', list(async hold => {
     await fetched
     try {
-      assertWanted()
+      hold(0)
     } finally {
       await dropped
     }

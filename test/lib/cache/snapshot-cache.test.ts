@@ -77,6 +77,33 @@ function start (t: Test, { maxBytes = ROOMY, sql = connect(t, 4), shortSql = con
   }
 }
 
+test('While reads hold too much together, only the oldest one continues', async t => {
+  const cache = createSnapshotCache({ sql: connect(t, 4), shortSql: connect(t, 1), maxBytes: 1, maxReading: 1_000_000 })
+  const ended: string[] = []
+  let begin = () => {}
+  const begun = new Promise<void>(resolve => { begin = resolve })
+  const client = { ...clientIn(''), hold: (bytes: number) => { if (bytes >= 500_000) begin() } }
+  /** Reads rows of 10 KB, in batches of 50. The last row comes after so many seconds. */
+  const read = async (key: string, count: number, seconds = 0) => {
+    const body = await cache.get(key, sql => ({
+      list: {
+        field: 'rows',
+        rows: sql`
+          SELECT repeat('x', 10000) AS x, CASE WHEN n = ${count} THEN pg_sleep(${seconds}) END
+          FROM generate_series(1, ${count}::int) AS n
+        `,
+      },
+    }), [client])
+    ended.push(key)
+    return body!.length
+  }
+  const first = read('first', 60, 1)
+  await begun
+  const lengths = await Promise.all([first, read('long', 250), read('short', 10)])
+  t.strictSame(lengths.map(length => Math.floor(length / 1e5)), [6, 25, 1])
+  t.equal(ended.indexOf('first') < ended.indexOf('long'), true)
+})
+
 test('While a read of the snapshot exceeds the timeout, others fail at once', async t => {
   const wait = turnClock(t)
   const shortSql = connect(t, 1)

@@ -66,6 +66,18 @@ t.test('Past a share of the memory, connections of the network that holds most a
   t.ok(late.destroyed, 'the limit is as before when the memory was free')
 })
 
+t.test('A connection weighs what was read for its responses, but no list that it watches', t => {
+  const { memory, connections, open } = start()
+  const sockets = [open('a', 'a1', 1), open('b', 'b1', 1), open('c', 'c1', 1)]
+  const [a, , c] = [...connections.values()].map(({ responses }) => [...responses][0]!)
+  connections.bytesFor.set(a!, 2 * MB)
+  connections.bytesFor.set(c!, 9 * MB)
+  connections.streams.add(c!)
+  memory.enforce({ resident: 420 * MB })
+  t.equal(closed(sockets), 'a1')
+  t.end()
+})
+
 t.test('A network that holds less than the others loses no connection', async t => {
   const { memory, connections, open } = start()
   const listeners = Array.from({ length: 100 }, (_, n) => open('a', `a${n}`, 1))
