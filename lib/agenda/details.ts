@@ -34,13 +34,16 @@ export const calendarColumns = (sql: AnySql, updatedAt = sql`events.updated_at`)
   iso8601(${endOf(sql)}) AS "endsAt", place
 `
 
+/** SQL: when the seats will be drawn; null without a draw that waits. Needs `withDetails`. */
+export const waitingDraw = (sql: AnySql) => sql`CASE WHEN drawn_at IS NULL THEN iso8601(draw_at) END`
+
 /** SQL: the facts of an event that emails about changes tell, as jsonb. Needs `clubs` and `withDetails`. */
 export const knownEvent = (sql: AnySql) => sql`
   jsonb_build_object(
     'at', iso8601(clock_timestamp()),
     'title', ${titleOf(sql)}, 'date', iso8601(events.date), 'clubId', events.club_id, 'club', clubs.name,
     'endsAt', iso8601(${endOf(sql)}), 'place', place, 'onlineUrl', online_url,
-    'drawAt', CASE WHEN drawn_at IS NULL THEN iso8601(draw_at) END
+    'opensAt', iso8601(opens_at), 'closesAt', iso8601(closes_at), 'drawAt', ${waitingDraw(sql)}
   )
 `
 

@@ -1,10 +1,13 @@
 import type { PendingQuery, Row } from 'postgres'
 
-import { calendarColumns, withDetails } from '../agenda/details.ts'
+import { calendarColumns, waitingDraw, withDetails } from '../agenda/details.ts'
 import { type CalendarEvent, type CalendarMethod, writeInvitation } from '../agenda/icalendar.ts'
 import { isTentative, placeInLine, type Seat, type SeatState, withSeat } from '../agenda/seats.ts'
+import type { Config } from '../config/config.ts'
 import type { AnySql } from '../database/pools.ts'
-import { type ClaimedEmail, type Content, type Context, linkTo, type Paragraph, sentence } from './content.ts'
+import {
+  type ClaimedEmail, type Content, type Context, formatTime, linkTo, type Paragraph, sentence,
+} from './content.ts'
 
 /** An event that an email is about. */
 export interface EmailedEvent extends CalendarEvent {
@@ -12,8 +15,10 @@ export interface EmailedEvent extends CalendarEvent {
   registeredAt: string
   clubId: string
   seat: Seat
-  /** When the seats are drawn. Only for entrants of the draw. */
-  drawAt?: string | null
+  opensAt: string | null
+  closesAt: string | null
+  /** When the seats will be drawn. */
+  drawAt: string | null
   /** Identifies the place of the user in line; null if the user does not come. */
   placeInLine: string | null
   /** Whether the number of seats is limited. */
@@ -34,7 +39,10 @@ export interface KnownEvent {
   place?: string | null
   /** Missing in emails of versions before 1.1, and in emails to users without a seat. */
   onlineUrl?: string | null
-  /** Missing in emails of versions before 1.1, and in emails outside of a draw. */
+  /** Missing in emails, because only an email about a change tells it. */
+  opensAt?: string | null
+  /** Missing in emails of versions before 1.1. */
+  closesAt?: string | null
   drawAt?: string | null
   seat?: AnnouncedSeat
   /** When an attempt announced it, or when it held. Missing in emails of versions before 1.1. */
@@ -49,8 +57,8 @@ interface AnnouncedSeat {
 
 /** Picks the fields of an event that an email announces. */
 export const announcedOf = (event: EmailedEvent): KnownEvent => {
-  const { title, date, clubId, club, endsAt, place, onlineUrl, drawAt, seat: { state }, placeInLine } = event
-  return { title, date, clubId, club, endsAt, place, onlineUrl, drawAt, seat: { state, placeInLine } }
+  const { title, date, clubId, club, endsAt, place, onlineUrl, closesAt, drawAt, seat: { state }, placeInLine } = event
+  return { title, date, clubId, club, endsAt, place, onlineUrl, closesAt, drawAt, seat: { state, placeInLine } }
 }
 
 /** SQL: when an email announced something. */
@@ -92,7 +100,7 @@ export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string
       ${calendarColumns(sql)}, registrations.id AS "registrationId",
       iso8601(registered_at) AS "registeredAt", events.club_id AS "clubId",
       capacity IS NOT NULL AS "isLimited", seat, ${isTentative(sql)} AS "isTentative", online_url AS "onlineUrl",
-      iso8601(draw_at) AS "drawAt",
+      iso8601(opens_at) AS "opensAt", iso8601(closes_at) AS "closesAt", ${waitingDraw(sql)} AS "drawAt",
       ${placeInLine(sql, sql`${userId}`, sql`${eventId}`)} AS "placeInLine"
     FROM event_registrations AS registrations
       JOIN events ON events.id = registrations.event_id
@@ -103,7 +111,6 @@ export async function findEventOf ({ sql }: Pick<Context, 'sql'>, userId: string
   `
   // Only people with a seat see the link.
   if (event && event.seat.state !== 'seated') delete event.onlineUrl
-  if (event && event.seat.state !== 'drawing') delete event.drawAt
   return event
 }
 
@@ -118,11 +125,30 @@ export function calendarOf (
 export const linkToEvent = ({ id }: Pick<CalendarEvent, 'id'>, context: Context) =>
   linkTo(`/events/${id}`, 'Open the page of the event', context)
 
-/** Where an event is. The link is only for people with a seat. */
-export const whereToGo = ({ place, onlineUrl }: Pick<KnownEvent, 'place' | 'onlineUrl'>): Paragraph[] => [
-  ...place ? [sentence`Place: ${place}.`] : [],
-  ...onlineUrl ? [{ text: 'Join online', href: onlineUrl }] : [],
+/** Where an event is, and times that are to come. The link is only for people with a seat. */
+export const detailsOf = (event: EmailedEvent, { config }: Context): Paragraph[] => [
+  ...describeTime('drawAt', event, config),
+  ...describeTime('closesAt', event, config),
+  ...event.place ? [sentence`Place: ${event.place}.`] : [],
+  ...event.onlineUrl ? [{ text: 'Join online', href: event.onlineUrl }] : [],
 ]
+
+/** Times of an event, other than its start and end. */
+export const TIMES = ['drawAt', 'opensAt', 'closesAt'] as const
+
+/** Says what happens at a time that is to come, and when the user was told that it happens. */
+export function describeTime (name: typeof TIMES[number], event: EmailedEvent, config: Config, known?: string | null) {
+  const time = event[name]
+  if (!time || new Date(time) <= new Date()) return []
+  const was = known ? ` (was ${formatTime(new Date(known), config)})` : ''
+  const words = formatTime(new Date(time), config) + was
+  if (name === 'opensAt') return [`Registration opens on ${words}.`]
+  if (name === 'closesAt') return [`Registration closes on ${words}.`]
+  if (was) return [`New time of the draw: ${words}.`]
+  return event.seat.state === 'drawing'
+    ? [`The seats are drawn on ${words}. You get an email then.`]
+    : [`The free seats will be drawn on ${words}.`]
+}
 
 /** Says whether the user has a seat. Nothing if the number of seats is not limited. */
 export function describeSeat ({ isLimited, seat }: EmailedEvent) {

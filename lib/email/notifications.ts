@@ -16,7 +16,7 @@ import type { ClaimedEmail, Content, EmailTemplate } from './content.ts'
  */
 export const SWITCHES = {
   registration: 'Sent after you register for an event, when you get a seat, and when you are removed.',
-  eventChanged: 'Sent when an event you registered for changes its title, date, end, place or club.',
+  eventChanged: 'Sent when an event you registered for has a new title, date, end, place, club or registration times.',
   eventCancelled: 'Sent when an event you registered for is cancelled.',
   eventReminder: 'Sent shortly before an event you registered for.',
   eventMessage: 'Sent when the organizers write to everyone who comes to an event.',

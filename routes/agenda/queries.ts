@@ -208,8 +208,8 @@ interface Before {
 /**
  * Changes the given fields of an event, and returns the event. Throws an HttpError if the event is unknown, the user
  * may not manage it, it would end before its start, registration would close before it opens, or its draw cannot change
- * in this way. Enqueues emails to attendees about a new title, date, end, place, online link or time of the draw, and
- * to people who get a seat.
+ * in this way. Enqueues emails to attendees about a new title, date, end, place or online link and about new times of
+ * registration and of the draw, and to people who get a seat.
  */
 export function changeEvent (
   sql: Sql, outbox: Outbox, { user, id, changes }: { user: User, id: string, changes: Static<typeof update.body> }
@@ -229,8 +229,9 @@ export function changeEvent (
     const drawAt = await findDrawChange(sql, id, before, changes)
     const duration = endsAt === undefined ? before.duration : durationOf(new Date(date ?? before.date), endsAt)
     const next = { ...before, ...changes, duration }
-    const isNews = (['duration', 'place', 'onlineUrl'] as const).some(field => next[field] !== before[field])
-    const isDrawMoved = drawAt instanceof Date && before.drawAt !== null
+    const isNews = drawAt instanceof Date ||
+      (['duration', 'place', 'onlineUrl'] as const).some(field => next[field] !== before[field]) ||
+      (['opensAt', 'closesAt'] as const).some(field => isNewTime(changes[field], before[field]))
     // A draw needs a number of seats.
     if (drawAt === null) await removeDraw(sql, id)
     // Before the capacity changes, because `seatsOf` reads it.
@@ -255,7 +256,7 @@ export function changeEvent (
     await sql`
       WITH changed AS (
         UPDATE events SET sequence = ${before.sequence + 1}
-        WHERE id = ${id} AND (sequence > ${before.sequence} OR ${isNews || isDrawMoved})
+        WHERE id = ${id} AND (sequence > ${before.sequence} OR ${isNews})
         RETURNING *
       )
       ${outbox.enqueueBatch('event-changed', sql`
@@ -313,6 +314,10 @@ function durationOf (start: Date, endsAt: string | null) {
   if (duration <= 0) throw validationError('endsAt', 'must be after the start of the event')
   return duration
 }
+
+/** Tells whether a change gives a time a different value. */
+const isNewTime = (time: string | null | undefined, before: string | null) =>
+  Boolean(time) && (before === null || Date.parse(time!) !== Date.parse(before))
 
 /** Throws a validation error if registration would close before it opens. */
 function checkWindow ({ opensAt, closesAt }: { opensAt?: Date | string | null, closesAt?: Date | string | null }) {

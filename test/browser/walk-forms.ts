@@ -382,7 +382,7 @@ walk('A person who waits is promised an email only if they get it', {}, async (t
   t.equal(await notice.count(), 0)
 
   await page.goto(`${origin}/me/settings`)
-  await page.getByLabel('changes its title, date, end, place or club').waitFor()
+  await page.getByLabel('has a new title, date, end, place, club or registration times').waitFor()
   const saved = page.waitForResponse(`${api}/me/notifications`)
   await page.getByLabel('I register for an event, get a seat, or am taken off the list').uncheck()
   await saved

@@ -2,8 +2,8 @@ import { type CalendarEvent, isOver } from '../../agenda/icalendar.ts'
 import { untrimmedName } from '../../database/columns.ts'
 import { paragraphsOf } from '../../values/formats.ts'
 import {
-  announcedOf, calendarOf, describeSeat, type EmailedEvent, findAnnounced, findEventOf, type KnownEvent, linkToEvent,
-  whereToGo,
+  announcedOf, calendarOf, describeSeat, describeTime, detailsOf, type EmailedEvent, findAnnounced, findEventOf,
+  type KnownEvent, linkToEvent, TIMES,
 } from '../events.ts'
 import {
   type ClaimedEmail, type Content, type Context, formatTime, formatTimes, linkTo, type Paragraph, sentence,
@@ -26,8 +26,8 @@ export const registration = notification<{ event: string }>(async (email, contex
   const reminder = await findReminder(context, userId, event.date)
   return withEvent(event, context, CONFIRMATIONS[event.seat.state], [
     opening(event, context),
-    ...aboutSeat(event, context),
-    ...whereToGo(event),
+    ...aboutSeat(event),
+    ...detailsOf(event, context),
     ...reminder ? [`You will be reminded on ${formatTime(reminder, context.config)}.`] : [],
   ])
 })
@@ -71,7 +71,7 @@ export const seat = notification<{ event: string }>(async (email, context) => {
   if (event.placeInLine !== key) return undefined
   const announced = await findAnnounced(context, email, event.id)
   if (isSeatAnnounced(event, announced)) return undefined
-  return withEvent(event, context, 'You have a seat', [haveSeat(event, context), ...whereToGo(event), IF_NOT])
+  return withEvent(event, context, 'You have a seat', [haveSeat(event, context), ...detailsOf(event, context), IF_NOT])
 })
 
 /** Tells an entrant of a draw its result, unless an email has told it, for example the confirmation. */
@@ -83,7 +83,7 @@ export const draw = notification<{ event: string }>(async (email, context) => {
   return withEvent(event, context, isSeated ? 'You have a seat' : 'You are waiting for a seat', [
     'The seats have been drawn.',
     ...isSeated ? [haveSeat(event, context)] : [opening(event, context), ...describeSeat(event)],
-    ...whereToGo(event),
+    ...detailsOf(event, context),
     isSeated ? IF_NOT : 'You get an email if a seat becomes free for you.',
   ], linkTo(`/events/${event.id}/draw`, 'See the draw, and compute it yourself', context))
 })
@@ -139,10 +139,8 @@ function opening (event: EmailedEvent, { config }: Context) {
   }
 }
 
-/** Says whether the user has a seat, or when it is decided. */
-const aboutSeat = (event: EmailedEvent, { config }: Context) => event.drawAt
-  ? [`The seats are drawn on ${formatTime(new Date(event.drawAt), config)}. You get an email then.`]
-  : describeSeat(event)
+/** Says whether the user has a seat, after `opening`, which says whether the user takes part in a draw. */
+const aboutSeat = (event: EmailedEvent) => event.seat.state === 'drawing' ? [] : describeSeat(event)
 
 /** Returns when the user will be reminded of an event with this date, or `undefined` without a reminder. */
 async function findReminder ({ sql, config: { REMINDER_HOURS } }: Context, userId: string, date: string) {
@@ -161,10 +159,10 @@ interface Change {
 }
 
 /**
- * Tells each attendee about a new title, date, end, place or club, people with a seat about a new online link, and
- * people who take part in a draw about its new time. People who do not come are told about a new date only, because it
- * may suit them. The email lists the changes since the last email to that person, or since `known` if there was no
- * email.
+ * Tells each attendee about a new title, date, end, place or club, when registration opens or closes, and when seats
+ * are drawn. People with a seat are also told about a new online link. People who do not come are told about a new date
+ * only, because it may suit them. The email lists the changes since the last email to that person, or since `known` if
+ * there was no email.
  */
 export const eventChanged = notification<Change>(async (email, context) => {
   const { userId, data } = email
@@ -188,9 +186,9 @@ export const eventChanged = notification<Change>(async (email, context) => {
     event.title !== known.title && sentence`New title: “${event.title}”.`,
     event.date !== known.date && `New date: ${formatTimes(event, config)} (was ${formatTimes(known, config)}).`,
     ...changesOfDetails(event, known, context),
-    isMoved(event.drawAt, known.drawAt) &&
-      `New time of the draw: ${formatTime(new Date(event.drawAt!), config)} (was ${
-        formatTime(new Date(known.drawAt!), config)}).`,
+    ...TIMES.flatMap(name => isNewTime(event[name], known[name])
+      ? describeTime(name, event, config, known[name])
+      : []),
     event.clubId !== known.clubId && sentence`New organizer: ${event.club} (was ${known.club}).`,
   ].filter(change => change !== false)
   // The event was changed back, or the user already knows.
@@ -206,7 +204,7 @@ export const eventChanged = notification<Change>(async (email, context) => {
         : sentence`“${known.title}” has changed. ${seat ?? 'You are registered for it.'}`,
       ...changes,
       ...event.date === known.date ? [`Date: ${formatTimes(event, config)}.`] : [],
-      ...corrects || confirmation ? factsOf(event, known) : [],
+      ...corrects || confirmation ? factsOf(event, known, context) : [],
       ...declined ? [] : ['If the event is in your calendar, open the attached file to update it.'],
       ...linkToEvent(event, context),
     ],
@@ -235,7 +233,8 @@ const mayHaveAnnouncedElse = (event: EmailedEvent, { announced, unsureSince }: C
   (unsureSince !== undefined && event.updatedAt >= unsureSince)
 
 /** The facts that did not change, for a user who may have been told others, or has no confirmation. */
-const factsOf = (event: EmailedEvent, known: KnownEvent): Paragraph[] => [
+const factsOf = (event: EmailedEvent, known: KnownEvent, { config }: Context): Paragraph[] => [
+  ...TIMES.flatMap(name => isNewTime(event[name], known[name]) ? [] : describeTime(name, event, config)),
   ...event.place === known.place ? [event.place ? sentence`Place: ${event.place}.` : 'The event has no place.'] : [],
   ...event.onlineUrl !== undefined && event.onlineUrl === known.onlineUrl
     ? [event.onlineUrl ? { text: 'Join online', href: event.onlineUrl } : 'The event is not online.']
@@ -244,13 +243,14 @@ const factsOf = (event: EmailedEvent, known: KnownEvent): Paragraph[] => [
 ]
 
 /**
- * Adds what an email did not tell, because a version before 1.1 sent it, or because the user had no seat, or took no
- * part in the draw.
+ * Adds what an email did not tell, because a version before 1.1 sent it, or because the user had no seat. When
+ * registration opens, only emails about changes tell.
  */
-function complete (announced: KnownEvent, { date, endsAt, place, onlineUrl, drawAt }: KnownEvent): KnownEvent {
+function complete (announced: KnownEvent, known: KnownEvent): KnownEvent {
+  const { date, endsAt, place, onlineUrl, opensAt, closesAt, drawAt } = known
   const moved = endsAt && new Date(Date.parse(announced.date) + Date.parse(endsAt) - Date.parse(date)).toISOString()
   const hadSeat = announced.seat === undefined || announced.seat.state === 'seated'
-  return { endsAt: moved, place, onlineUrl: hadSeat ? onlineUrl : null, drawAt, ...announced }
+  return { endsAt: moved, place, onlineUrl: hadSeat ? onlineUrl : null, opensAt, closesAt, drawAt, ...announced }
 }
 
 /** Describes a new end, place and online link. An end that moved along with the date is not news. */
@@ -267,13 +267,15 @@ function changesOfDetails (event: EmailedEvent, known: KnownEvent, { config }: C
   ]
 }
 
-/** Tells whether a draw has a different time than a person was told. */
-const isMoved = (drawAt?: string | null, known?: string | null) => !!drawAt && !!known && drawAt !== known
+/** Tells whether a time that is to come is new to a person. It is not if it is not known what they were told. */
+const isNewTime = (time: string | null, known?: string | null) =>
+  time !== null && known !== undefined && time !== known && new Date(time) > new Date()
 
 /** Tells whether `known` is the current state of the event. */
 const isUnchangedSince = (event: EmailedEvent, known: KnownEvent) =>
-  !isMoved(event.drawAt, known.drawAt) && (['title', 'date', 'clubId', 'endsAt', 'place', 'onlineUrl'] as const)
-    .every(field => known[field] === undefined || event[field] === undefined || known[field] === event[field])
+  !TIMES.some(name => isNewTime(event[name], known[name])) &&
+  (['title', 'date', 'clubId', 'endsAt', 'place', 'onlineUrl'] as const).every(field =>
+    known[field] === undefined || event[field] === undefined || known[field] === event[field])
 
 /** Tells all attendees that the event was deleted. The email carries the event because its row no longer exists. */
 export const eventCancelled = notification<Removal>(async (email, context) => {
@@ -295,8 +297,8 @@ export const eventReminder = notification<{ event: string, date: string }>(async
       : `Reminder: ${event.title}`,
     paragraphs: [
       opening(event, context),
-      ...aboutSeat(event, context),
-      ...whereToGo(event),
+      ...aboutSeat(event),
+      ...detailsOf(event, context),
       ...linkToEvent(event, context),
     ],
     announced: announcedOf(event),

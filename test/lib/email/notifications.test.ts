@@ -359,16 +359,42 @@ t.test('Emails tell who takes part in a draw, a new time, and the result once', 
   t.strictSame(next.map(headOf), [[seats[2].email, 'You have a seat: Chess Night']], 'who moves up is told')
 })
 
-t.test('A person who comes back into a draw is told its new time', async t => {
+t.test('A person who comes back into a draw is told its time, and a new one', async t => {
   const [event, ada] = [await makeEvent(), await member()]
   const set = (details: object) => admin.inject('PUT', `/agenda/${event}`, details)
   await ada.inject('POST', `/events/${event}/register`)
   await deliver(t)
   await set({ capacity: 1, drawAt: inDays(5) })
   for (const coming of [false, true]) await ada.inject('PUT', `/me/seats/${event}`, { coming })
-  t.strictSame(await deliver(t), [])
+  t.match(await deliver(t), [{ text: /has changed\. You take part in the draw of seats\.\n\nThe seats are drawn on / }])
   await set({ drawAt: inDays(6) })
   t.match(await deliver(t), [{ subject: 'Changed: Chess Night', text: /New time of the draw: / }])
+})
+
+t.test('Emails tell when registration opens and closes, and when free seats are drawn', async t => {
+  const event = await makeEvent({ date: new Date('2999-01-31T18:30:00Z') })
+  const set = (details: object) => admin.inject('PUT', `/agenda/${event}`, details)
+  const times = async () => (await deliver(t)).map(({ text }) =>
+    text!.replaceAll('day,', 'day').match(/^(?:Registration|The free seats|New time of the draw).*$/gm))
+  await set({ capacity: 1, closesAt: '2997-01-01T10:00:00Z' })
+  for (const who of [await member(), await member()]) await who.inject('POST', `/events/${event}/register`)
+  const closes = 'Registration closes on Sunday 1 January 2997 at 10:00 UTC.'
+  t.strictSame(await times(), [[closes], [closes]])
+  await set({ opensAt: '2996-01-01T10:00:00Z', closesAt: '2997-01-02T10:00:00Z', drawAt: '2998-01-01T10:00:00Z' })
+  const news = [
+    'The free seats will be drawn on Monday 1 January 2998 at 10:00 UTC.',
+    'Registration opens on Friday 1 January 2996 at 10:00 UTC.',
+    'Registration closes on Monday 2 January 2997 at 10:00 UTC (was Sunday 1 January 2997 at 10:00 UTC).',
+  ]
+  t.strictSame(await times(), [news, news], 'to people with a seat and in line')
+  await set({ drawAt: '2998-01-02T10:00:00Z' })
+  const moved =
+    'New time of the draw: Tuesday 2 January 2998 at 10:00 UTC (was Monday 1 January 2998 at 10:00 UTC).'
+  t.strictSame(await times(), [[moved], [moved]])
+  await set({ drawAt: null, opensAt: null, closesAt: null })
+  t.strictSame(await times(), [], 'nothing if they are removed')
+  await set({ closesAt: '2020-01-01T10:00:00Z' })
+  t.strictSame(await times(), [], 'or past')
 })
 
 t.test('Nobody is told about a draw that is of no use to them any more', async t => {
@@ -906,16 +932,18 @@ t.test('A person who comes back gets the confirmation if it was not sent while t
 t.test('A change that overtakes a confirmation tells everything, and the confirmation is not sent', async t => {
   const [event, ada] = [await makeEvent(), await member()]
   const onlineUrl = 'https://meet.example.org/1'
-  await admin.inject('PUT', `/agenda/${event}`, { place: 'Room 1', onlineUrl })
+  await admin.inject('PUT', `/agenda/${event}`, { place: 'Room 1', onlineUrl, closesAt: '2997-01-01T10:00:00Z' })
   await ada.inject('POST', `/events/${event}/register`)
   await sql`UPDATE emails SET attempts = 1`
-  await change(event, { title: 'Go Night' })
+  await admin.inject('PUT', `/agenda/${event}`, { title: 'Go Night', opensAt: '2996-01-01T10:00:00Z' })
   await skipWaiting()
   await writeAllEmails()
   await sql`UPDATE emails SET due_at = now() - interval '1 s' WHERE template = 'event-changed'`
   const [email, ...others] = await deliverDue(t)
   t.strictSame([headOf(email!), others], [[ada.email, 'Changed: Go Night'], []])
-  t.match(email!.text, /New title: “Go Night”\.[^]*Place: Room 1\.\n\nJoin online:\nhttps:\/\/meet.example.org\/1/)
+  t.match(email!.text, /New title: “Go Night”\.\n\nRegistration opens on [^]*Registration closes on /)
+  t.equal(email!.text!.match(/Registration opens/g)!.length, 1, 'once')
+  t.match(email!.text, /Place: Room 1\.\n\nJoin online:\nhttps:\/\/meet.example.org\/1/)
 })
 
 t.test('A person who gets a seat while an email about an earlier one is being written is told', async t => {

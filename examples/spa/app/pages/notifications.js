@@ -7,7 +7,7 @@ import { notify, wordsOf } from '../parts.js'
 /** @type {[name: keyof Schemas['Notifications'], label: string][]} */
 const SWITCHES = [
   ['registration', 'I register for an event, get a seat, or am taken off the list'],
-  ['eventChanged', 'an event I registered for changes its title, date, end, place or club'],
+  ['eventChanged', 'an event I registered for has a new title, date, end, place, club or registration times'],
   ['eventCancelled', 'an event I registered for is cancelled'],
   ['eventReminder', 'an event I registered for begins soon'],
   ['eventMessage', 'the organizers of an event I registered for send a message'],
