@@ -2683,7 +2683,7 @@ export interface components {
                  */
                 registration?: boolean;
                 /**
-                 * @description Sent when an event you registered for changes its title, date, end, place or club.
+                 * @description Sent when an event you registered for has a new title, date, end, place, club or registration times.
                  * @example true
                  */
                 eventChanged?: boolean;
@@ -2726,7 +2726,7 @@ export interface components {
              */
             registration: boolean;
             /**
-             * @description Sent when an event you registered for changes its title, date, end, place or club.
+             * @description Sent when an event you registered for has a new title, date, end, place, club or registration times.
              * @example true
              */
             eventChanged: boolean;
