@@ -65,7 +65,7 @@ async function writeAllEmails () {
     await sql`UPDATE emails SET due_at = now() + interval '1 hour' WHERE status = 'pending'`
     await writeEmails(sql)
   }
-  await sql`UPDATE emails SET due_at = now() WHERE status = 'pending'`
+  await sql`UPDATE emails SET due_at = now() - interval '1 ms' WHERE status = 'pending'`
 }
 
 /** Sends everything that is in the outbox. Returns the emails, sorted by their address and subject. */
