@@ -43,8 +43,8 @@ declare module 'fastify' {
   interface FastifyReply {
     /**
      * Sends the current body of the query, usually from memory. Resolves to `false` without sending if the query has no
-     * row. The key of an entry consists of the route and the query's name and arguments, so the body must depend only
-     * on the tables and the arguments.
+     * row. The key of an entry consists of the route's URL and the query's name and arguments, so the body must depend
+     * only on the tables and the arguments.
      */
     sendCached<Args extends unknown[]> (
       query: (sql: Sql, ...args: Args) => CachedQuery, ...args: Args
@@ -89,15 +89,15 @@ export default fp<CacheOptions>(async (app, { owner, clientOf = unlimitedClient,
       return snapshot
     },
     read: (url, query, args, clients, snapshot) =>
-      get(keyOf('GET', url, query, null, args), sql => query(sql, ...args), clients, snapshot),
+      get(keyOf(url, query, null, args), sql => query(sql, ...args), clients, snapshot),
   })
   app.decorateRequest('snapshot', null)
 
   app.decorateReply('sendCached', async function (query, ...args) {
     const { request } = this
-    const { method, url, config: { cache: scope, cacheControl = 'no-store' } } = request.routeOptions
+    const { url, config: { cache: scope, cacheControl = 'no-store' } } = request.routeOptions
     if (!scope) throw new Error('A route that sends cached responses needs config.cache')
-    const key = keyOf(method, url!, query, scope === 'private' ? owner(request) : null, args)
+    const key = keyOf(url!, query, scope === 'private' ? owner(request) : null, args)
     const client = clientOf(this)
     const body = await get(key, sql => query(sql, ...args), [client], request.snapshot).catch(error => {
       if (client.isWanted()) throw error
@@ -153,12 +153,10 @@ export default fp<CacheOptions>(async (app, { owner, clientOf = unlimitedClient,
 const unlimitedClient = (reply: FastifyReply): Client =>
   ({ network: '', isWanted: () => !reply.sent && !reply.request.socket.destroyed })
 
-/** Returns the key of an entry. HEAD and GET share an entry. */
-function keyOf (
-  method: string | string[], url: string, { name }: { name: string }, owner: string | null, args: unknown[]
-) {
+/** Returns the key of an entry. */
+function keyOf (url: string, { name }: { name: string }, owner: string | null, args: unknown[]) {
   if (!name) throw new Error('A cached query needs a name, which is part of its key')
-  return JSON.stringify([method === 'HEAD' ? 'GET' : method, url, name, owner, ...args])
+  return JSON.stringify([url, name, owner, ...args])
 }
 
 /** Tells whether `If-None-Match` contains this entity tag (weak comparison, RFC 9110, § 13.1.2). */
