@@ -110,7 +110,7 @@ export default fp<CacheOptions>(async (app, { owner, clientOf = unlimitedClient,
     }
     if (!body) return false
     this.header('cache-control', cacheControl)
-    if (scope === 'private') send(this, body, body)
+    if (scope === 'private') send(this, body)
     else sendPublic(this, body, encoding)
     // A reply is a thenable that resolves when it is sent (Fastify, Reply.then). If the handler ended before, Fastify
     // would send an empty response.
@@ -140,11 +140,11 @@ export default fp<CacheOptions>(async (app, { owner, clientOf = unlimitedClient,
       return reply.code(304).send(method === 'HEAD' ? Readable.from([]) : undefined)
     }
     if (encoded) reply.header('content-encoding', encoded.encoding)
-    send(reply, body, encoded?.body ?? body)
+    send(reply, body, encoded?.body)
   }
 
-  function send (reply: FastifyReply, { contentType }: CachedBody, { chunks, length }: Sendable) {
-    reply.headers({ 'content-type': contentType, 'content-length': length })
+  function send (reply: FastifyReply, body: CachedBody, { chunks, length }: Sendable = body) {
+    reply.headers({ 'content-type': body.contentType, 'content-length': length })
     reply.send(chunks.length > 1 ? Readable.from(inTurns(chunks)) : chunks[0])
   }
 }, { name: 'snapshot-cache' })
