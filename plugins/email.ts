@@ -1,9 +1,7 @@
 import type { onRequestHookHandler } from 'fastify'
 import fp from 'fastify-plugin'
 
-import { enqueueBatch } from '../lib/email/batches.ts'
-import { countEmails, enqueueEmails } from '../lib/email/emails.ts'
-import type { Outbox } from '../lib/email/outbox.ts'
+import { createOutbox, type Outbox } from '../lib/email/outbox.ts'
 import { Sender } from '../lib/email/sender.ts'
 import { createTransport, isEmailConfigured } from '../lib/email/transport.ts'
 import { HttpError } from '../lib/http/errors.ts'
@@ -35,27 +33,17 @@ export default fp(async app => {
     ? new Sender({ sql, config: { ...config, JWT_SECRET: await jwtSecretOf(config) }, log, transport })
     : undefined
 
-  const canLink = sender !== undefined && config.FRONTEND_URL.length > 0
-  app.decorate('outbox', {
-    isConfigured: sender !== undefined,
-    canLink,
-    canVerify: canLink && config.SMTP_URL !== undefined,
-    enqueue: (template, emails, cause) =>
-      sender ? enqueueEmails(sql, template, emails, cause) : sql`SELECT WHERE false`,
-    enqueueBatch: (template, batches, cause, times) =>
-      sender ? enqueueBatch(sql, template, batches, cause, times) : sql`SELECT WHERE false`,
-    deliveries: () => sender ?? { sent: 0, refused: 0, isPaused: false },
-    count: () => countEmails(sql),
-  })
+  const outbox = createOutbox(sql, config, sender)
+  app.decorate('outbox', outbox)
   app.decorate('requireEmail', Object.assign(async () => {
     if (!sender) throw new HttpError(501, EMAIL_REQUIRED)
   }, { responses: { 501: EmailRequired } }))
   app.decorate('requireEmailLinks', Object.assign(async () => {
-    if (!canLink) throw new HttpError(501, sender ? FRONTEND_REQUIRED : EMAIL_REQUIRED)
+    if (!outbox.canLink) throw new HttpError(501, sender ? FRONTEND_REQUIRED : EMAIL_REQUIRED)
   }, { responses: { 501: EmailLinksRequired } }))
   if (describeOnly) return
 
-  if (config.NODE_ENV === 'production' && !canLink) {
+  if (config.NODE_ENV === 'production' && !outbox.canLink) {
     log.info(sender
       ? `${FRONTEND_REQUIRED}. Emails do not contain links, and operations that need links respond with 501. ` +
         'Set FRONTEND_URL.'
