@@ -236,8 +236,8 @@ export async function findRecipient (sql: Sql, id: string): Promise<Recipient | 
 /**
  * Numbers of unsent emails by status, with the age of the oldest email in seconds. `untried` counts the due emails that
  * no sender has tried; the age of a bulk email is at most the time since one was sent, because MAIL_RATE limits them.
- * `batches` counts the due email batches; its age is the time since the oldest batch was due that waits for no
- * email of its own cause. A batch that waits for such emails is not late.
+ * `batches` counts the due email batches; its age is the time since the oldest one was due. The age leaves out batches
+ * that wait for emails of their own cause, because they are not late.
  */
 export type EmailCounts =
   Record<Exclude<EmailStatus, 'sent'> | 'untried' | 'batches', { count: number, age: number }>

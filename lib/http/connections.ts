@@ -215,10 +215,11 @@ export class Connections extends Map<Socket, Connection> {
   }
 
   /**
-   * Returns the connections that are not read, in the order in which they are read again. Networks come last that ended
-   * a turn last: a hundred connections of a network that each took 11 ms delayed a request of another network by 0.8
-   * seconds. Of a network, the connection whose latest request is oldest comes first. Otherwise, new clients come after
-   * all others, and waited for four seconds instead of one alongside 400 busy connections.
+   * Returns the connections that are not read, in the order in which they are read again. The network that ended a turn
+   * most recently comes last. Otherwise, a hundred connections of a network that each took 11 ms delayed a request of
+   * another network by 0.8 seconds. In each network, the connection whose latest request is oldest comes first.
+   * Otherwise, new clients come after all others, and waited for four seconds instead of one alongside 400 busy
+   * connections.
    */
   #inOrder () {
     const paused = [...this.#paused].map(socket => {

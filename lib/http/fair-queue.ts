@@ -159,7 +159,7 @@ export class FairQueue {
     }
   }
 
-  /** Returns the network that will have used least with its next work, of those that wait and may begin it. */
+  /** Of the networks that may begin their next work, returns the one that will have used least after it. */
   #next (now: number) {
     let next: Share | undefined
     let least = Infinity
@@ -176,8 +176,8 @@ export class FairQueue {
   }
 
   /**
-   * While the queue is too long, refuses the newest work of the network with the most, because it has waited least. Of
-   * networks with equally much, refuses this work. A refusal concerns a single network.
+   * While the queue is too long, refuses the newest work of the network with the most work, because it has waited
+   * least. If a network of `newest` has as much, refuses `newest`. A refusal concerns a single network.
    */
   #shorten (newest: Waiting) {
     while (this.waiting > this.#options.maxLength) {

@@ -180,7 +180,7 @@ export async function findRefusal (sql: Sql, userId: string, eventId: string) {
     WHERE event_id = ${eventId} AND (opens_at > statement_timestamp() OR closes_at <= statement_timestamp())
       AND NOT EXISTS (SELECT FROM event_registrations WHERE user_id = ${userId} AND event_id = ${eventId})
   `
-  // Without it, the user was registered, perhaps until just now.
+  // Without a row, the user was registered, perhaps until just now.
   if (!window) return ALREADY_REGISTERED
   return window.isClosed ? REGISTRATION_CLOSED : REGISTRATION_NOT_OPEN
 }

@@ -18,8 +18,8 @@ export const registration = notification<{ event: string }>(async (email, contex
   // Somebody who was taken off the list and registered again has a confirmation of the new registration. Version 1.0.0
   // writes the id of the event as the key.
   if (![event.placeInLine, event.registrationId, event.id].includes(key)) return undefined
-  // After a failed attempt, or while the person came back, a different email may have told everything. An email from
-  // before has told an earlier registration.
+  // After a failed attempt, or while the person came back, a different email may have told everything. An email that
+  // was sent before this row was written has told an earlier registration.
   const announced = await findAnnounced(context, email, event.id)
   const isSince = announced?.at !== undefined && announced.at >= createdAt.toISOString()
   if (isSince && announced.seat?.state === event.seat.state && isUnchangedSince(event, announced)) return undefined
