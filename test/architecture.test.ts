@@ -14,7 +14,7 @@ const ORDER = [
 
 /** The folders of lib that import only from themselves, and files with what clients share: places and turns. */
 const ALONE = ['cache', 'live']
-const SHARED = ['lib/http/fair-queue.ts', 'lib/http/batches.ts']
+const SHARED = ['lib/http/fair-queue.ts', 'lib/http/in-batches.ts']
 
 /** The files in these folders, with their texts. */
 async function read (...folders: string[]) {

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
 
 import type { Config } from '../config/config.ts'
-import { inBatches, type Turn } from './batches.ts'
+import { inBatches, type Turn } from './in-batches.ts'
 import { sendClientError } from './client-error.ts'
 import { clientNetwork, isProxyOf } from './client-network.ts'
 import type { Connection, Connections } from './connections.ts'

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { totalmem } from 'node:os'
 import { GCProfiler, getHeapStatistics } from 'node:v8'
 
-import { inBatches } from './batches.ts'
+import { inBatches } from './in-batches.ts'
 import type { Connections } from './connections.ts'
 
 /** What a process uses, in bytes. */

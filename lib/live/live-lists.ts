@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { inBatches, type Turn } from '../http/batches.ts'
+import { inBatches, type Turn } from '../http/in-batches.ts'
 import { type Client, type FairQueue, sumByNetwork } from '../http/fair-queue.ts'
 import { Listener, type WatchedList } from './listener.ts'
 
