@@ -202,7 +202,7 @@ interface Before {
   closesAt: string | null
   drawAt: Date | null
   isDrawn: boolean
-  event: object
+  known: object
 }
 
 /**
@@ -222,7 +222,7 @@ export function changeEvent (
       SELECT
         date, sequence, ${runsUntil(sql)}::text AS until, duration_ms::float AS duration, place,
         online_url AS "onlineUrl", capacity, iso8601(opens_at) AS "opensAt", iso8601(closes_at) AS "closesAt",
-        draw_at AS "drawAt", drawn_at IS NOT NULL AS "isDrawn", ${knownEvent(sql)} AS event
+        draw_at AS "drawAt", drawn_at IS NOT NULL AS "isDrawn", ${knownEvent(sql)} AS known
       FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} WHERE events.id = ${id}
     `
     checkWindow({ ...before, ...changes })
@@ -252,7 +252,7 @@ export function changeEvent (
     if (STORED_FIELDS.some(field => field in changes)) {
       await sql`UPDATE events SET ${assignments(sql, changes, STORED_FIELDS)} WHERE id = ${id}`
     }
-    // One request is one change: the trigger has counted the title and the date one by one.
+    // One request is one change, even if the trigger has counted its title or date already.
     await sql`
       WITH changed AS (
         UPDATE events SET sequence = ${before.sequence + 1}
@@ -262,7 +262,7 @@ export function changeEvent (
       ${outbox.enqueueBatch('event-changed', sql`
         SELECT
           id::text AS key, id AS event_id,
-          jsonb_build_object('event', id, 'known', ${JSON.stringify(before.event)}::text::jsonb) AS data,
+          jsonb_build_object('event', id, 'known', ${JSON.stringify(before.known)}::text::jsonb) AS data,
           ${registeredFor(sql, sql`events.id`)} AS user_ids
         FROM changed AS events ${withDetails(sql)}
         WHERE greatest(${before.until}::text::timestamptz, ${runsUntil(sql)}) > now()
