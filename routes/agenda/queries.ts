@@ -234,18 +234,19 @@ export function changeEvent (
       (['opensAt', 'closesAt'] as const).some(field => isNewTime(changes[field], before[field]))
     // A draw needs a number of seats.
     if (drawAt === null) await removeDraw(sql, id)
+    await sql`INSERT INTO event_details (event_id) VALUES (${id}) ON CONFLICT DO NOTHING`
     // Before the capacity changes, because `seatsOf` reads it.
     if (next.capacity !== before.capacity) {
       await sql`
-        INSERT INTO event_details AS details (event_id, seated_until)
-        SELECT ${id}, max(since) FROM (${seatsOf(sql, sql`${id}::uuid`)}) AS seats WHERE state = 'seated'
-        ON CONFLICT (event_id) DO UPDATE SET seated_until = coalesce(excluded.seated_until, details.seated_until)
+        UPDATE event_details SET seated_until = coalesce(
+          (SELECT max(since) FROM (${seatsOf(sql, sql`${id}::uuid`)}) AS seats WHERE state = 'seated'), seated_until
+        )
+        WHERE event_id = ${id}
       `
     }
-    // Writes all details, so that the text is the same. The lock of the event keeps others from changing them.
-    const details = { ...toColumns(next, STORED_DETAILS), duration_ms: duration, event_id: id }
     await sql`
-      INSERT INTO event_details ${sql(details)} ON CONFLICT (event_id) DO UPDATE SET ${sql(details)}
+      UPDATE event_details SET ${assignments(sql, changes, STORED_DETAILS)}, duration_ms = ${duration}
+      WHERE event_id = ${id}
     `
     if (drawAt) await setDraw(sql, id, drawAt)
     // A trigger counts changes of the title and the date (migrations/20261120000006000_events.sql).

@@ -207,10 +207,11 @@ t.test('POST /agenda', async t => {
 
 t.test('PUT /agenda/:id', async t => {
   t.test('changes the given fields, and null removes a value', async t => {
-    const id = await addEvent()
-    await put(id, { place: 'Room 1', capacity: 5 })
-    t.match((await put(id, { onlineUrl: 'https://x.org/' })).json().event, { place: 'Room 1', capacity: 5 })
-    t.match((await put(id, {})).json().event, { place: 'Room 1', capacity: 5, onlineUrl: 'https://x.org/' })
+    const id = await addEvent(new Date('2030-01-01'))
+    const { event } = (await put(id, DETAILS)).json()
+    t.match(event, DETAILS)
+    t.strictSame((await put(id, {})).json().event, event)
+    t.strictSame((await put(id, { place: 'Room 2' })).json().event, { ...event, place: 'Room 2' })
     const nothing = Object.fromEntries(Object.keys(DETAILS).map(field => [field, null]))
     t.match((await put(id, nothing)).json().event, nothing)
   })
