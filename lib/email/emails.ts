@@ -54,8 +54,9 @@ export interface ClaimLimits {
 /**
  * SQL statement that enqueues emails. Use it as a CTE of the statement that causes them. The query `emails` has the
  * columns `user_id`, `data` (jsonb) and `key` (text). A user gets one email per template and key; null keys are always
- * different. Notifications are written only for users with the switch on: the statement waits for a running erasure and
- * for a change of the email address.
+ * different. A trigger deletes waiting emails that a new one replaces (`supersede_emails` in
+ * migrations/20261130120000000_superseded-emails.sql). Notifications are written only for users with the switch on: the
+ * statement waits for a running erasure and for a change of the email address.
  *
  * `cause` is the account that caused the emails, by its id, or the network of the client if the operation needs no
  * account. Accounts and networks take turns. `cause` is null for operators and the service itself, and can be a column
