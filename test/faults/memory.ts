@@ -380,7 +380,7 @@ async function ping (send: Send, pid: number, isOver: () => boolean) {
 /** Inserts long texts, as people could have sent them before. Returns an author of drafts, by the id of a draft. */
 export async function fill ({ look }: Fixture): Promise<Author> {
   const password = await hashPassword(PASSWORD)
-  const [draft] = await look(async sql => {
+  const { id, author, event, others } = await look(async sql => {
     await sql`
       INSERT INTO users (email, password, first_name, last_name) VALUES ('honest@example.org', ${password}, 'Eva', 'Lu')
     `
@@ -404,7 +404,7 @@ export async function fill ({ look }: Fixture): Promise<Author> {
       )
       SELECT id FROM others
     `
-    return sql<{ id: string, author: string, event: string, others: string[] }[]>`
+    const [draft] = await sql<[{ id: string, author: string, event: string }]>`
       WITH author AS (
         INSERT INTO users (email, password, first_name, last_name) VALUES ('author@example.org', '!', 'A', 'B')
         RETURNING id
@@ -413,12 +413,11 @@ export async function fill ({ look }: Fixture): Promise<Author> {
       SELECT 'Draft', repeat(md5(n::text), 32000), id FROM author, generate_series(1, 300) AS n
       RETURNING
         id, author_id AS author,
-        (SELECT id FROM events WHERE length(description) > 200000 ORDER BY id LIMIT 1) AS event,
-        ${JSON.stringify(others.map(({ id }) => id))}::text::jsonb AS others
+        (SELECT id FROM events WHERE length(description) > 200000 ORDER BY id LIMIT 1) AS event
     `
+    return { ...draft, others }
   })
-  const { id, author, event, others } = draft!
-  const tokens = await Promise.all(others.map(other => signToken(other, 'STUDENT')))
+  const tokens = await Promise.all(others.map(({ id }) => signToken(id, 'STUDENT')))
   return { id, token: await signToken(author, 'STUDENT'), event, others: tokens }
 }
 
