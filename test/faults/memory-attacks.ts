@@ -74,6 +74,7 @@ export const UPLOADS = 'sixteen pictures at once'
 const EXPORTS = '400 exports at once'
 export const EXPORTS_OF_NETWORKS = '400 exports of as many networks'
 export const BODIES_OF_NETWORKS = 'bodies of 300 networks that lack their last byte'
+export const FILES = 'pipelined files of /docs, of clients that leave'
 export const PIPELINED = 'pipelined streams of clients that leave'
 export const BODIES = 'bodies that lack their last byte'
 export const FEWER_BODIES = 'bodies of 150 clients that lack their last byte'
@@ -221,7 +222,7 @@ export const ATTACKS: Record<string, Attack> = {
     socket.write(HEAD(watch(['/events?limit=12', '/mentors'])).repeat(16))
     setTimeout(() => socket.destroy(), 300)
   }),
-  'pipelined files of /docs, of clients that leave': ({ port }) => open(port, 134, socket => {
+  [FILES]: ({ port }) => open(port, 134, socket => {
     socket.pause().write(HEAD('/docs/static/swagger-ui-bundle.js').repeat(16))
     setTimeout(() => socket.destroy(), 300)
   }),

@@ -16,8 +16,8 @@ import { type Fault, lazy, type Setting, startPrimary } from './database.ts'
 import { createFixture, type Fixture, PASSWORD, signToken } from './fixture.ts'
 import { openClient, type Outcome, type Request, send } from './http.ts'
 import {
-  ABANDONED, ATTACKS, type Author, BODIES, BODIES_OF_NETWORKS, EXPORTS_OF_NETWORKS, FEWER_BODIES, FOREIGN_TOKENS, HOST,
-  photo, startAttacks, UNREAD_STREAMS, UPLOADS,
+  ABANDONED, ATTACKS, type Author, BODIES, BODIES_OF_NETWORKS, EXPORTS_OF_NETWORKS, FEWER_BODIES, FILES, FOREIGN_TOKENS,
+  HOST, photo, startAttacks, UNREAD_STREAMS, UPLOADS,
 } from './memory-attacks.ts'
 import { judge, type Row, rowOf, statusesOf } from './report.ts'
 import { ROOT } from './programs.ts'
@@ -57,6 +57,9 @@ const RECOVERY = 30_000
  * the machine, which it shares with attackers, PostgreSQL and this client.
  */
 const PAUSE = 50
+
+/** The same with 2,144 reads of files, half of which are calls of the system and collections of garbage. */
+const FILES_PAUSE = 100
 
 /** The same with all attacks at once: half of the time after which Kubernetes gives up a probe. */
 const LONG_PAUSE = 500
@@ -146,8 +149,8 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const [first, second] = [sizes.slice(0, sizes.length / 2), sizes.slice(sizes.length / 2)]
         .map(half => percentile(half, 100))
       // A slow machine holds less after the same time.
-      const isClosedBy = performance.now() + RECOVERY
-      while (closes && performance.now() < isClosedBy && !(await closedBy(service.url) > 0)) await sleep(100)
+      const isClosedBy = performance.now() + (closes ? RECOVERY : 0)
+      while (performance.now() < isClosedBy && !(await closedBy(service.url) > 0)) await sleep(100)
       await attackers.terminate()
       // Requests continue, because garbage is collected only on allocations.
       let after = memoryOf(service)
@@ -284,6 +287,7 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
     // It is the same from the second on in which the last stream opens.
     ...name === UNREAD_STREAMS && short && { seconds: 4 },
     ...name === EXPORTS_OF_NETWORKS && { isCrowd: true },
+    ...name === FILES && { pause: FILES_PAUSE },
     ...name === ABANDONED && { locked: 'pictures' },
     // In production, the service then does not know its own URL.
     ...name === HOST && { variables: { PUBLIC_URL: undefined } },
