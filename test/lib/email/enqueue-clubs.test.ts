@@ -338,6 +338,28 @@ t.test('An email about many events with long titles stays short', async t => {
   t.ok(email!.text.length < 100_000, '20 titles of 4,000 characters')
 })
 
+t.test('An email about many events remembers the events that it names, and the next one names others', async t => {
+  const { id, head, ada } = await clubWithMember()
+  await sql`TRUNCATE emails, email_batches`
+  await head.inject('POST', '/events', { ...EVENT, title: 'Round 0', data: '2031-01-01T00:00:00Z' })
+  await emails()
+  await sql`
+    INSERT INTO events (title, description, date, club_id)
+    SELECT 'Round ' || n, '', '2031-01-01T00:00:00Z'::timestamptz + make_interval(days => n), ${id}
+    FROM generate_series(1, 10000) AS n
+  `
+  const [email] = await claimEmails(sql, { account: 9, bulk: 9 }) as StoredEmail[]
+  const content = await compose(email!)
+  const named = (texts: unknown) => [...JSON.stringify(texts).matchAll(/Round (\d+)/g)].map(([, n]) => Number(n))
+  const rounds = (from: number) => Array.from({ length: 20 }, (_, n) => from + n)
+  t.strictSame(named(content?.paragraphs), rounds(0))
+  const { announced } = content as { announced: { events: string[] } }
+  t.equal(announced.events.length, 20, 'with the ids of all, the next email takes too long')
+  await recordOutcomes(sql, [{ id: email!.id, status: 'sent', attempts: 1, announced }])
+  const next = await compose({ ...email!, id: ada.id })
+  t.strictSame(named(next?.paragraphs), rounds(20))
+})
+
 t.test('Members are told about an event once, though emails have waited', async t => {
   const { head } = await clubWithMember()
   await sql`TRUNCATE emails, email_batches`
