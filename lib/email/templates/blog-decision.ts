@@ -1,3 +1,4 @@
+import { excerpt } from '../../database/columns.ts'
 import { sentence } from '../content.ts'
 import { notification } from '../notifications.ts'
 
@@ -8,7 +9,7 @@ export const blogDecision = notification<Decision>(async ({ id: mailId, userId, 
   const { blog: id, status } = data
   const [frontend] = config.FRONTEND_URL
   const [blog] = await sql<{ title: string }[]>`
-    SELECT title FROM blogs
+    SELECT ${excerpt(sql, sql`title`)} AS title FROM blogs
     WHERE id = ${id} AND author_id = ${userId} AND status = ${status} AND NOT EXISTS (
       -- The same decision, made again later, has an email of its own.
       SELECT FROM emails

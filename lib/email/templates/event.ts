@@ -1,5 +1,5 @@
 import { type CalendarEvent, isOver } from '../../agenda/icalendar.ts'
-import { untrimmedName } from '../../database/columns.ts'
+import { excerpt, untrimmedName } from '../../database/columns.ts'
 import { paragraphsOf } from '../../values/formats.ts'
 import {
   announcedOf, calendarOf, describeSeat, describeTime, detailsOf, type EmailedEvent, findAnnounced, findEventOf,
@@ -325,7 +325,7 @@ export const eventMessage = notification<{ message: string }>(async ({ data }, c
   const { sql } = context
   const [message] = await sql<EventMessage[]>`
     SELECT
-      subject, text, coalesce(title, event_title) AS title, event_id AS "eventId",
+      subject, text, ${excerpt(sql, sql`coalesce(title, event_title)`)} AS title, event_id AS "eventId",
       CASE WHEN users.id IS NOT NULL THEN ${untrimmedName(sql)} END AS name,
       CASE WHEN email_verified_at IS NOT NULL THEN email END AS email
     FROM event_messages

@@ -1398,6 +1398,20 @@ t.test('A message goes to all who are registered, and responses to its sender', 
   t.equal(unverified!.replyTo, undefined, 'if their email is verified')
 })
 
+t.test('Emails with a decision or a message contain the beginning of a long title', async t => {
+  const ada = await member()
+  const title = 'x'.repeat(250_000)
+  const post = await insert(app, 'blogs', { title, content: 'At once', author_id: ada.id })
+  const event = await makeEvent({ title })
+  await register(event, [ada])
+  await admin.inject('POST', `/blogs/${post}/approve`)
+  const message = { subject: 'Bring a board', text: 'We have few boards.' }
+  t.equal((await admin.inject('POST', `/agenda/${event}/message`, message)).statusCode, 202)
+  const emails = await deliver(t)
+  t.equal(emails.length, 2)
+  for (const { text } of emails) t.match(text, `“${'x'.repeat(4000)}…”`)
+})
+
 t.test('An erased member gets no email', async t => {
   const [ada, grace] = [await member(), await member()]
   const event = await makeEvent()
