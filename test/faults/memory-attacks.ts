@@ -142,9 +142,9 @@ export const ATTACKS: Record<string, Attack> = {
   }, otherNetwork),
   [BODIES_OF_NETWORKS]: target => sendBodies(target, 300, 900_000, otherNetwork),
   'pictures on hosts with long international names': ({ port, author }) => open(port, 8, socket => {
-    const body = `{"imageUrl":"http://${'你'.repeat(5000)}"}`
+    const body = `{"title":"Ten games","content":"I lost nine of them.","imageUrl":"http://${'你'.repeat(5000)}"}`
     const next = () => socket.write(
-      'PUT /club-pages/00000000-0000-0000-0000-000000000000 HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
+      'POST /blogs/submit HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n' +
       `Authorization: Bearer ${author.token}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
     socket.on('data', next)
     next()
