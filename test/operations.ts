@@ -383,7 +383,7 @@ export const OPERATIONS: Record<string, Operation> = {
     fields: {
       name: rules.name,
       description: rules.visible(10_000),
-      imageUrl: rules.nullable(rules.url),
+      imageUrl: rules.nullable(rules.shortUrl),
       joining: rules.oneOf('open', 'request', 'closed'),
     },
     unknown: 'Club not found',

@@ -41,6 +41,12 @@ export const url: Rule = {
   refuses: ['', 'nope', '/a.png', '//example.org/a.png', 'https://', 'https://example.org/\0', ...NO_TEXT],
 }
 
+/** A URL outside the contract, which lists of others repeat. */
+export const shortUrl: Rule = {
+  takes: [...url.takes.slice(0, -1), 'data:,'.padEnd(2000, 'x')],
+  refuses: ['data:,'.padEnd(2001, 'x'), ...url.refuses],
+}
+
 export const urlOrEmpty: Rule = { takes: ['', ...url.takes], refuses: [' ', ...url.refuses.slice(1)] }
 
 export const email: Rule = {
