@@ -92,11 +92,6 @@ export const untrimmedName = (sql: AnySql) => sql`concat(first_name, ' ', last_n
 /** The full name of a user, without spaces around it. */
 export const fullName = (sql: AnySql) => sql`btrim(${untrimmedName(sql)}, ${WHITESPACE})`
 
-/** An array of the user ids that are registered for an event. */
-export const registeredFor = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
-  ARRAY(SELECT user_id FROM event_registrations WHERE event_id = ${eventId})
-`
-
 // A count that triggers keep is the sum of its slots (see migrations/20261120000007000_counts.sql). The sum of bigint
 // is numeric, the count of rows is bigint. The driver reads both as strings. In JSON both are numbers, so no cast is
 // needed.

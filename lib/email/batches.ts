@@ -16,9 +16,6 @@ export interface BatchTimes {
   pauseSeconds?: number
 }
 
-/** Changes of an event within two minutes share an email. At least 15 minutes pass between two emails. */
-export const CHANGES: BatchTimes = { delaySeconds: 120, pauseSeconds: 900 }
-
 /** Requests to join a club within ten minutes share an email. At least a day passes between two emails. */
 export const REQUESTS: BatchTimes = { delaySeconds: 600, pauseSeconds: 86_400 }
 

@@ -1,12 +1,30 @@
-import type { TransactionSql } from 'postgres'
+import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import { runsUntil, withDetails } from '../agenda/details.ts'
 import type { TellDraw } from '../agenda/draws.ts'
 import { comes, type Lines, newSeats, type SeatState, seatsOf } from '../agenda/seats.ts'
 import { arrayOf } from '../database/columns.ts'
+import type { AnySql } from '../database/pools.ts'
+import type { BatchTimes } from './batches.ts'
 import { enqueueNews } from './enqueue-clubs.ts'
 import { lastAnnounced } from './events.ts'
 import type { Outbox } from './outbox.ts'
+
+/** Changes of an event within two minutes share an email. At least 15 minutes pass between two emails. */
+const CHANGES: BatchTimes = { delaySeconds: 120, pauseSeconds: 900 }
+
+/**
+ * SQL statement that enqueues an email about a change of an event to everybody who has registered, also to people who
+ * do not come. The query `changed` has the `id` of the event, and in `known` its facts before the change, see
+ * `knownEvent`.
+ */
+export const enqueueChange = (sql: AnySql, outbox: Outbox, changed: PendingQuery<Row[]>, userId: string) =>
+  outbox.enqueueBatch('event-changed', sql`
+    SELECT
+      id::text AS key, id AS event_id, jsonb_build_object('event', id, 'known', known) AS data,
+      ARRAY(SELECT user_id FROM event_registrations WHERE event_id = changed.id) AS user_ids
+    FROM (${changed}) AS changed
+  `, userId, CHANGES)
 
 /**
  * After a change of who comes to events, or of their seats: enqueues an email to everybody who waited in these lines

@@ -8,14 +8,13 @@ import { agendaColumns, withCounts } from '../../lib/agenda/fields.ts'
 import { comes, inLineSince, lockLines, seatsOf, withAnswers } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../lib/database/pools.ts'
-import { arrayOf, assignments, fullName, registeredFor, toColumns } from '../../lib/database/columns.ts'
+import { arrayOf, assignments, fullName, toColumns } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce } from '../../lib/database/idempotency.ts'
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
-import { CHANGES } from '../../lib/email/batches.ts'
 import { isNotified, reachOf } from '../../lib/email/notifications.ts'
 import { enqueueNews } from '../../lib/email/enqueue-clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import { tellMissed, tellSeats } from '../../lib/email/enqueue-seats.ts'
+import { enqueueChange, tellMissed, tellSeats } from '../../lib/email/enqueue-seats.ts'
 import { HttpError, validationError } from '../../lib/http/errors.ts'
 import { isUuid } from '../../lib/values/formats.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
@@ -260,14 +259,10 @@ export function changeEvent (
         WHERE id = ${id} AND (sequence > ${before.sequence} OR ${isNews})
         RETURNING *
       )
-      ${outbox.enqueueBatch('event-changed', sql`
-        SELECT
-          id::text AS key, id AS event_id,
-          jsonb_build_object('event', id, 'known', ${JSON.stringify(before.known)}::text::jsonb) AS data,
-          ${registeredFor(sql, sql`events.id`)} AS user_ids
-        FROM changed AS events ${withDetails(sql)}
+      ${enqueueChange(sql, outbox, sql`
+        SELECT id, ${JSON.stringify(before.known)}::text::jsonb AS known FROM changed AS events ${withDetails(sql)}
         WHERE greatest(${before.until}::text::timestamptz, ${runsUntil(sql)}) > now()
-      `, user.id, CHANGES)}
+      `, user.id)}
     `
     await tellSeats(sql, outbox, lines, user.id)
     await tellMissed(sql, outbox, lines, user.id)

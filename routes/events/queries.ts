@@ -6,13 +6,12 @@ import { comes, lockEvents, lockLines } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/pools.ts'
 import {
-  assignments, eventColumns, eventSummary, fullName, pageOf, paginationOf, registeredFor, registrationColumns,
-  registrationCount, registrationDetails, rowCount,
+  assignments, eventColumns, eventSummary, fullName, pageOf, paginationOf, registrationColumns, registrationCount,
+  registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
-import { CHANGES } from '../../lib/email/batches.ts'
 import { enqueueNews } from '../../lib/email/enqueue-clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
-import { tellMissed } from '../../lib/email/enqueue-seats.ts'
+import { enqueueChange, tellMissed } from '../../lib/email/enqueue-seats.ts'
 import { EVENT_NOT_ALLOWED } from '../../lib/values/schemas.ts'
 import {
   ALREADY_REGISTERED, type create, type register, REGISTRATION_CLOSED, REGISTRATION_NOT_OPEN, type update,
@@ -93,17 +92,14 @@ export function updateEvent (
           club_id = coalesce(${clubId || null}, club_id)
         WHERE id = ${id}
         RETURNING *
-      ), emailed AS (${outbox.enqueueBatch('event-changed', sql`
-        SELECT
-          changed.id::text AS key, changed.id AS event_id,
-          jsonb_build_object('event', changed.id, 'known', ${knownEvent(sql)}) AS data,
-          ${registeredFor(sql, sql`changed.id`)} AS user_ids
+      ), emailed AS (${enqueueChange(sql, outbox, sql`
+        SELECT changed.id, ${knownEvent(sql)} AS known
         FROM changed
           JOIN events ON events.id = changed.id AND events.sequence < changed.sequence
           JOIN clubs ON clubs.id = events.club_id
           ${withDetails(sql)}
         WHERE greatest(${runsUntil(sql)}, ${runsUntil(sql, sql`changed.date`)}) > now()
-      `, user.id, CHANGES)})
+      `, user.id)})
       SELECT ${eventColumns(sql)} FROM changed AS events JOIN clubs ON clubs.id = club_id
     `
     await tellMissed(sql, outbox, lines, user.id)
