@@ -53,14 +53,14 @@ export function attemptOf ({ headers, method, url, body, user }: FastifyRequest)
 
 /**
  * Runs `create` and returns the rows that it created. If an earlier request of the user with this key has done so,
- * returns what `read` finds of these rows instead. A request with the same key that is still running is waited for.
- * Throws a 422 if the earlier request was a different one, and a 410 if `read` finds nothing.
+ * returns what `read` finds of these rows instead, and they are not `isNew`. A request with the same key that is still
+ * running is waited for. Throws a 422 if the earlier request was a different one, and a 410 if `read` finds nothing.
  */
 export async function createOnce<Row extends { id: string }> (
   sql: TransactionSql, attempt: Attempt | undefined,
   create: () => Promise<Row[]>, read: (ids: string[]) => Promise<Row[]>
-): Promise<Row[]> {
-  if (!attempt) return create()
+): Promise<{ rows: Row[], isNew: boolean }> {
+  if (!attempt) return { rows: await create(), isNew: true }
   const { userId, key, request } = attempt
   // Also deletes some other old keys. A user who was deleted gets no key, but the error of the operation.
   const { count } = await sql`
@@ -76,27 +76,28 @@ export async function createOnce<Row extends { id: string }> (
     ON CONFLICT DO NOTHING
   `
   const known = count === 0 && await readCreated(sql, attempt, read)
-  if (known) return known
+  if (known) return { rows: known, isNew: false }
   const rows = await create()
   await sql`
     UPDATE idempotency_keys SET created_ids = ${arrayOf(rows.map(({ id }) => id))}::uuid[]
     WHERE user_id = ${userId} AND key = ${key}
   `
-  return rows
+  return { rows, isNew: true }
 }
 
 /**
- * Returns the row that `insert` adds, and adds only one if requests have the same key. A request without a key needs no
- * transaction.
+ * Returns the row that `insert` adds, and adds only one if requests have the same key; the row of a repeated request is
+ * not `isNew`. A request without a key needs no transaction.
  */
 export async function insertOnce<Row extends { id: string }> (
   sql: Sql, attempt: Attempt | undefined,
   insert: (sql: AnySql) => Promise<Row[]>, read: (sql: TransactionSql, id: string) => Promise<Row[]>
-): Promise<Row> {
-  const rows = attempt
-    ? await sql.begin(async sql => createOnce(sql, attempt, () => insert(sql), ([id]) => read(sql, id!))) as Row[]
-    : await insert(sql)
-  return expectOne(rows)
+): Promise<{ row: Row, isNew: boolean }> {
+  if (!attempt) return { row: expectOne(await insert(sql)), isNew: true }
+  return sql.begin(async sql => {
+    const { rows, isNew } = await createOnce(sql, attempt, () => insert(sql), ([id]) => read(sql, id!))
+    return { row: expectOne(rows), isNew }
+  })
 }
 
 /** Returns the remaining rows that an earlier request has created; `undefined` for a new key. */

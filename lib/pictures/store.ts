@@ -33,7 +33,7 @@ export async function prepareUpload (sql: Sql, userId: string, config: Config, a
 export function insertPicture (
   sql: Sql, userId: string, { large, small, width, height }: Picture, config: Config, attempt: Attempt | undefined
 ): Promise<StoredPicture> {
-  return sql.begin(async sql => expectOne(await createOnce(sql, attempt, async () => {
+  return sql.begin(async sql => expectOne((await createOnce(sql, attempt, async () => {
     // Parallel uploads of an account wait here, so that the next statement counts all pictures.
     await sql`SELECT FROM users WHERE id = ${userId} FOR NO KEY UPDATE`
     await assertRoom(sql, userId, config, large.length + small.length)
@@ -42,7 +42,7 @@ export function insertPicture (
       VALUES (${userId}, ${large}, ${small}, ${width}, ${height})
       RETURNING ${columns(sql)}
     `
-  }, ids => findPicture(sql, ids))))
+  }, ids => findPicture(sql, ids))).rows))
 }
 
 const columns = (sql: AnySql) => sql`id, width, height, iso8601(created_at) AS "createdAt"`

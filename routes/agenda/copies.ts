@@ -55,9 +55,7 @@ export function insertCopies (
   `
   const columns = COPIED.map(column => sql`${sql(column)}`).reduce((all, one) => sql`${all}, ${one}`)
   return sql.begin(async sql => {
-    let isNew = false
-    const created = await createOnce(sql, attempt, async () => {
-      isNew = true
+    const { rows: created, isNew } = await createOnce(sql, attempt, async () => {
       const [event] = await sql<{ bytes: number }[]>`
         SELECT octet_length(to_jsonb(events)::text) AS bytes FROM events WHERE id = ${id} FOR KEY SHARE
       `

@@ -54,11 +54,9 @@ function insertMessage (
   }
 ) {
   return sql.begin(async sql => {
-    let isNew = false
     // The lock order of an erasure prevents a deadlock.
     await sql`SELECT FROM users WHERE id = ${user.id} FOR KEY SHARE`
-    const [sent] = await createOnce(sql, attempt, async () => {
-      isNew = true
+    const { rows: [sent], isNew } = await createOnce(sql, attempt, async () => {
       await consume(sql, {
         name: 'event-messages', key: user.id, max: MESSAGES_PER_USER, message: TOO_MANY_MESSAGES,
       }, windowSeconds)

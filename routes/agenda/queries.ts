@@ -168,9 +168,7 @@ export function addEvent (
   checkWindow(event)
   const details = { ...toColumns(event, STORED_DETAILS), duration_ms: durationOf(new Date(date), endsAt) }
   return sql.begin(async sql => {
-    let isNew = false
-    const [created] = await createOnce(sql, attempt, async () => {
-      isNew = true
+    const { rows: [created], isNew } = await createOnce(sql, attempt, async () => {
       if (drawAt) await checkDraw(sql, drawAt, { ...event, date: new Date(date) })
       const [club] = await sql<{ club_id: string }[]>`
         SELECT club_id FROM users WHERE id = ${user.id} AND club_id IS NOT NULL

@@ -86,7 +86,7 @@ const blogs: FastifyPluginAsyncTypebox = async app => {
     config: { failure: 'Failed to create blog', transaction: true },
   }, async (request, reply) => {
     const { body, user: { id: authorId } } = request
-    const blog = await insertBlog(
+    const { row: blog } = await insertBlog(
       app.sql, picturesUrlOf(app.config, request), { ...body, authorId }, attemptOf(request)
     )
     reply.code(201)

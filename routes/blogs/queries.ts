@@ -75,7 +75,7 @@ export function insertDraft (
   sql: Sql, picturesUrl: string | null, blog: NewBlog, attempt: Attempt | undefined, network: string,
   { DRAFT_MB_PER_USER: megabytes, LIMIT_WINDOW }: Pick<Config, 'DRAFT_MB_PER_USER' | 'LIMIT_WINDOW'>
 ) {
-  return sql.begin(async sql => expectOne(await createOnce(sql, attempt, async () => {
+  return sql.begin(async sql => expectOne((await createOnce(sql, attempt, async () => {
     // Parallel submissions of an author wait here, so that the next statement counts all posts.
     await sql`SELECT FROM users WHERE id = ${blog.authorId} FOR NO KEY UPDATE`
     const bytes = sizeOfDraft(blog)
@@ -86,7 +86,7 @@ export function insertDraft (
       name: 'drafts', key: network, max: NETWORK_ACCOUNTS * megabytes * 1000, message: TOO_MANY_DRAFTS,
     }, LIMIT_WINDOW, Math.ceil(bytes / 1000))
     return insertNewBlog(sql, picturesUrl, blog)
-  }, ([id]) => findBlogs(sql, picturesUrl, id!)))) as Promise<BlogWithAuthor>
+  }, ([id]) => findBlogs(sql, picturesUrl, id!))).rows)) as Promise<BlogWithAuthor>
 }
 
 const insertNewBlog = (

@@ -30,7 +30,7 @@ const clubs: FastifyPluginAsyncTypebox = async app => {
     if (clubHeadEmail !== undefined && typeof clubHeadEmail !== 'string') {
       throw new RefusedError('clubHeadEmail is not a string')
     }
-    const { club, isNew } = await insertClub(app.sql, fields, attemptOf(request))
+    const { row: club, isNew } = await insertClub(app.sql, fields, attemptOf(request))
     // A repeated request changes nothing.
     if (isNew) {
       audit(request, 'role-changed', { user: club.clubHeadId, role: 'CLUB_HEAD' })

@@ -60,18 +60,12 @@ const noMembers = (sql: AnySql) => sql`'[]'::json AS members`
 
 /**
  * Adds a club, and makes the user with this email address its head and a member. Adds only one if requests have the
- * same key, and tells whether the club `isNew`. Throws a 404 for an unknown address.
+ * same key. Throws a 404 for an unknown address.
  */
-export async function insertClub (sql: Sql, fields: Record<string, unknown>, attempt: Attempt | undefined) {
-  let isNew = false
-  const club = await insertOnce(sql, attempt, sql => {
-    isNew = true
-    return insertNewClub(sql, fields)
-  }, (sql, id) => sql<NewClub[]>`
+export const insertClub = (sql: Sql, fields: Record<string, unknown>, attempt: Attempt | undefined) =>
+  insertOnce(sql, attempt, sql => insertNewClub(sql, fields), (sql, id) => sql<NewClub[]>`
     SELECT ${columns(sql)}, ${noMembers(sql)} FROM clubs WHERE id = ${id}
   `)
-  return { club, isNew }
-}
 
 /** The user is locked first, so that a parallel erasure cannot leave a club with an unknown head. */
 async function insertNewClub (

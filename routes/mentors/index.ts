@@ -55,7 +55,7 @@ const mentors: FastifyPluginAsyncTypebox = async app => {
   }, async (request, reply) => {
     const { imageUrl, ...fields } = request.body
     if (!imageUrl) throw new HttpError(400, 'All fields are required')
-    const mentor = await insertMentor(app.sql, { ...fields, imageUrl }, attemptOf(request))
+    const { row: mentor } = await insertMentor(app.sql, { ...fields, imageUrl }, attemptOf(request))
     reply.code(201)
     return { mentor }
   })

@@ -21,7 +21,7 @@ const testimonials: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.create,
     config: { failure: 'Failed to create testimonial', transaction: true },
   }, async (request, reply) => {
-    const testimonial = await insertTestimonial(app.sql, request.body, attemptOf(request))
+    const { row: testimonial } = await insertTestimonial(app.sql, request.body, attemptOf(request))
     reply.code(201)
     return { testimonial }
   })
