@@ -1,5 +1,7 @@
-import { randomBytes } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 
+import type { Config } from '../config/config.ts'
+import { deriveKey } from '../config/secret-file.ts'
 import type { AnySql } from '../database/pools.ts'
 import { sha256 } from '../values/formats.ts'
 
@@ -10,6 +12,14 @@ export function createSecretToken () {
 
 /** Returns the stored form of a token. Random tokens do not need a salt. */
 export const hashSecretToken = (token: string) => sha256(token)
+
+/**
+ * Derives a token of 256 bits for a link in an email from these facts. So each attempt to send an email writes the same
+ * link: the first copy may have arrived, and some mailboxes drop a second copy with the same Message-ID.
+ */
+export function linkToken ({ JWT_SECRET }: Pick<Config, 'JWT_SECRET'>, ...facts: string[]) {
+  return createHmac('sha256', deriveKey(JWT_SECRET!, 'links in emails')).update(JSON.stringify(facts)).digest()
+}
 
 /** The purpose of a link in an email: to set a password or to verify the address. */
 export type Purpose = 'password' | 'email'

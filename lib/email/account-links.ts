@@ -1,7 +1,6 @@
 import type { PendingQuery, Row } from 'postgres'
 
-import { hashSecretToken, type Purpose } from '../auth/secret-tokens.ts'
-import { linkToken } from './link-tokens.ts'
+import { hashSecretToken, linkToken, type Purpose } from '../auth/secret-tokens.ts'
 import type { ClaimedEmail, Context } from './content.ts'
 
 /**

@@ -1,12 +1,11 @@
 import type { PendingQuery, Row } from 'postgres'
 
 import { comes } from '../agenda/seats.ts'
-import { hashSecretToken } from '../auth/secret-tokens.ts'
+import { hashSecretToken, linkToken } from '../auth/secret-tokens.ts'
 import type { Config } from '../config/config.ts'
 import type { AnySql, Sql } from '../database/pools.ts'
 import { toColumn } from '../database/columns.ts'
 import { isUuid } from '../values/formats.ts'
-import { linkToken } from './link-tokens.ts'
 import type { ClaimedEmail, Content, EmailTemplate } from './content.ts'
 
 /**
