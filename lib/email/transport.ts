@@ -3,10 +3,9 @@ import { lstat, mkdir, rename, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 
 import type { FastifyBaseLogger } from 'fastify'
-import type { SendMailOptions } from 'nodemailer'
 
 import type { Config } from '../config/config.ts'
-import type { Delivery, Transport } from './sender.ts'
+import type { Transport } from './sender.ts'
 
 /** Tells whether emails are sent: with SMTP_URL, or as files in development. */
 export function isEmailConfigured ({ NODE_ENV, SMTP_URL }: Config) {
@@ -15,7 +14,7 @@ export function isEmailConfigured ({ NODE_ENV, SMTP_URL }: Config) {
 
 /** Creates the configured transport. Loads its library only if needed. */
 export async function createTransport (config: Config, log: Pick<FastifyBaseLogger, 'info'>): Promise<Transport> {
-  if (!config.SMTP_URL) return new FileTransport(join(config.DATA_DIR, 'mail'), log, await import('nodemailer'))
+  if (!config.SMTP_URL) return createFileTransport(resolve(config.DATA_DIR, 'mail'), log)
   const { SmtpTransport } = await import('./smtp.ts')
   return new SmtpTransport(config)
 }
@@ -23,40 +22,31 @@ export async function createTransport (config: Config, log: Pick<FastifyBaseLogg
 /** Does not follow links, because a user who can write to the folder could link to a file of root. */
 const FLAG = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
 
-/** Writes emails to files in development. */
-class FileTransport implements Transport {
-  readonly #directory: string
-  readonly #log: Pick<FastifyBaseLogger, 'info'>
-  readonly #composer
-
-  constructor (
-    directory: string, log: Pick<FastifyBaseLogger, 'info'>, { createTransport }: typeof import('nodemailer')
-  ) {
-    this.#directory = resolve(directory)
-    this.#log = log
-    this.#composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' })
+/** Creates a transport that writes emails to files in this folder, in development. */
+async function createFileTransport (directory: string, log: Pick<FastifyBaseLogger, 'info'>): Promise<Transport> {
+  const { createTransport } = await import('nodemailer')
+  const composer = createTransport({ streamTransport: true, buffer: true, newline: 'windows' })
+  async function verify () {
+    await mkdir(directory, { recursive: true, mode: 0o700 })
+    const stats = await lstat(directory)
+    if (stats.isSymbolicLink()) throw new Error(`${directory} is a symbolic link. Delete it.`)
   }
-
-  async verify () {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 })
-    const stats = await lstat(this.#directory)
-    if (stats.isSymbolicLink()) throw new Error(`${this.#directory} is a symbolic link. Delete it.`)
+  return {
+    verify,
+    async send (options) {
+      try {
+        await verify()
+        const { message } = await composer.sendMail(options)
+        const [id] = /[^<.@]+/.exec(String(options.messageId))!
+        const file = join(directory, `${id}.eml`)
+        await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: FLAG })
+        await rename(`${file}.part`, file)
+        log.info(`Email written to ${file}`)
+        return { status: 'sent' }
+      } catch (error) {
+        return { status: 'pending', error: (error as Error).message, isDown: true }
+      }
+    },
+    close () {},
   }
-
-  async send (options: SendMailOptions): Promise<Delivery> {
-    try {
-      await this.verify()
-      const { message } = await this.#composer.sendMail(options)
-      const [id] = /[^<.@]+/.exec(String(options.messageId))!
-      const file = join(this.#directory, `${id}.eml`)
-      await writeFile(`${file}.part`, message as Buffer, { mode: 0o600, flag: FLAG })
-      await rename(`${file}.part`, file)
-      this.#log.info(`Email written to ${file}`)
-      return { status: 'sent' }
-    } catch (error) {
-      return { status: 'pending', error: (error as Error).message, isDown: true }
-    }
-  }
-
-  close () {}
 }
