@@ -41,6 +41,8 @@ export function guardOf ({ onRequest }: Pick<RouteOptions, 'onRequest'>) {
 
 declare module 'fastify' {
   interface FastifyInstance {
+    /** The secret that signs tokens, from which the keys for other purposes are derived. */
+    jwtSecret: string
     /** Requires a valid token that has not been revoked, else 401. Sets `request.user` from its claims. */
     authenticate: Guard
     /** Creates the same hook for these roles. Other roles get a 403, even if their token has been revoked. */
@@ -86,8 +88,10 @@ const CANONICAL = /^[\w-]+\.[\w-]+\.[\w-]{42}[AEIMQUYcgkosw048]$/
  * days, the default of JWT_EXPIRES_IN, even if its user has changed the password.
  */
 export default fp(async app => {
+  const secret = await jwtSecretOf(app.config)
+  app.decorate('jwtSecret', secret)
   await app.register(jwt, {
-    secret: await jwtSecretOf(app.config),
+    secret,
     sign: { algorithm: 'HS256', expiresIn: app.config.JWT_EXPIRES_IN },
     // The cache of the library would also keep tokens that fail: 10,000 tokens of 15 KB would take 220 MB.
     verify: { algorithms: ['HS256'] },

@@ -6,7 +6,6 @@ import { Sender } from '../lib/email/sender.ts'
 import { createTransport, isEmailConfigured } from '../lib/email/transport.ts'
 import { HttpError } from '../lib/http/errors.ts'
 import { FRONTEND_REQUIRED, Message, Named, type RefusingHook } from '../lib/values/schemas.ts'
-import { jwtSecretOf } from '../lib/config/secret-file.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -30,7 +29,7 @@ export default fp(async app => {
   const transport = isEmailConfigured(config) && await createTransport(config, log)
   const sender = transport
     // The links in emails contain tokens that are derived from the secret.
-    ? new Sender({ sql, config: { ...config, JWT_SECRET: await jwtSecretOf(config) }, log, transport })
+    ? new Sender({ sql, config: { ...config, JWT_SECRET: app.jwtSecret }, log, transport })
     : undefined
 
   const outbox = createOutbox(sql, config, sender)
@@ -55,4 +54,4 @@ export default fp(async app => {
   app.addHook('preClose', async () => { sender.stop() })
   // Waits for the end of the stop. The database closes later, because this plugin depends on it.
   app.addHook('onClose', () => sender.stop())
-}, { name: 'email', dependencies: ['database'] })
+}, { name: 'email', dependencies: ['auth', 'database'] })

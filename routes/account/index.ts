@@ -11,7 +11,6 @@ import { PER_CONNECTION } from '../../lib/database/pools.ts'
 import { audit } from '../../lib/http/audit.ts'
 import { HttpError } from '../../lib/http/errors.ts'
 import { FRONTEND_REQUIRED } from '../../lib/values/schemas.ts'
-import { jwtSecretOf } from '../../lib/config/secret-file.ts'
 import { HASHING_SECONDS } from '../../lib/config/timeout.ts'
 import {
   findAccountOfToken, findNotification, insertResetEmail, resetPassword, turnOff, verifyEmail,
@@ -24,7 +23,6 @@ const FORGOTTEN_MS = 500
 /** Operations by links in emails, without a sign-in, and the erasure of an account by an admin. */
 const account: FastifyPluginAsyncTypebox = async app => {
   const { LIMIT_WINDOW: windowSeconds } = app.config
-  const secret = { JWT_SECRET: await jwtSecretOf(app.config) }
 
   app.delete('/:id', {
     onRequest: app.requireRole('ADMIN'),
@@ -99,7 +97,7 @@ const account: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.unsubscribe,
     config: { failure: 'Error turning off emails' },
   }, async request => {
-    const email = await findNotification(app.sql, secret, request.params.token)
+    const email = await findNotification(app.sql, { JWT_SECRET: app.jwtSecret }, request.params.token)
     if (!email) throw new HttpError(404, 'Link not found')
     const { userId: user, template } = email
     if (await turnOff(app.sql, email)) audit(request, 'notifications-changed', { user, template, by: 'email' })

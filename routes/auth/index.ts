@@ -18,7 +18,7 @@ import { PER_CONNECTION } from '../../lib/database/pools.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import { HttpError, RefusedError } from '../../lib/http/errors.ts'
 import { picturesUrlOf } from '../../lib/pictures/urls.ts'
-import { deriveKey, jwtSecretOf } from '../../lib/config/secret-file.ts'
+import { deriveKey } from '../../lib/config/secret-file.ts'
 import { HASHING_SECONDS, PROVIDER_SECONDS } from '../../lib/config/timeout.ts'
 import { findCredentials, profileQuery, signInWithIdentity } from './queries.ts'
 import * as schemas from './schemas.ts'
@@ -36,7 +36,7 @@ const auth: FastifyPluginAsyncTypebox = async app => {
   const { IDP_CLIENT_ID, IDP_CLIENT_SECRET, IDP_REDIRECT_URI } = app.config
   // Preloads the module, because a failed import during an update would persist until the next start.
   if (IDP_CLIENT_ID && IDP_CLIENT_SECRET && IDP_REDIRECT_URI) await import('../../lib/auth/oauth2-client.ts')
-  const idp = new IdentityProvider(app.config, app.log, deriveKey(await jwtSecretOf(app.config), 'code verifiers'))
+  const idp = new IdentityProvider(app.config, app.log, deriveKey(app.jwtSecret, 'code verifiers'))
 
   app.post('/register', {
     schema: schemas.register,
