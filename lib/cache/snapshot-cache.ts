@@ -1,4 +1,4 @@
-import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 
 import { LRUCache } from 'lru-cache'
 import type { PendingQuery, Row, Sql } from 'postgres'
@@ -69,9 +69,6 @@ const ENTRY_OVERHEAD = 500
 
 const JSON_TYPE = 'application/json; charset=utf-8'
 
-/** Interval at which a read that waits looks whether it can continue. */
-const WAIT_MS = 10
-
 /** Size multiplier: identity, gzip and brotli. */
 const ENCODED_FORMS = 3
 
@@ -106,6 +103,8 @@ export function createSnapshotCache ({
   let keys = new Set<string>()
   /** The running reads of bodies, oldest first, with the bytes that they hold. */
   const reads = new Set<{ bytes: number }>()
+  /** Each lets a read that waits look whether it can continue. */
+  const waiting: (() => void)[] = []
   /** The running reads of the snapshot, oldest first, with their start time in milliseconds. */
   const running = new Set<{ since: number }>()
 
@@ -181,6 +180,7 @@ export function createSnapshotCache ({
       return entry
     } finally {
       reads.delete(own)
+      for (const wake of waiting.splice(0)) wake()
     }
   }
 
@@ -192,7 +192,7 @@ export function createSnapshotCache ({
 
   /** Never rejects, because the driver does not wait for the last batch of a cursor. */
   async function waitFor (read: { bytes: number }) {
-    while (mustWait(read)) await sleep(WAIT_MS)
+    while (mustWait(read)) await new Promise<void>(resolve => { waiting.push(resolve) })
   }
 }
 
