@@ -240,7 +240,7 @@ export async function findRecipient (sql: Sql, id: string): Promise<Recipient | 
  * `batches` counts the due email batches; its age is the time since the oldest one was due. The age leaves out batches
  * that wait for emails of their own cause, because they are not late.
  */
-export type EmailCounts =
+type EmailCounts =
   Record<Exclude<EmailStatus, 'sent'> | 'untried' | 'batches', { count: number, age: number }>
 
 /** Counts unsent emails. */

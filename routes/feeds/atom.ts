@@ -4,7 +4,7 @@ import type { BodyFormat } from '../../lib/cache/index.ts'
 import { escapeHtml, paragraphsOf, printableLine } from '../../lib/values/formats.ts'
 
 /** A post in a feed. */
-export interface FeedBlog {
+interface FeedBlog {
   id: string
   title: string
   content: string
