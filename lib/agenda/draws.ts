@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import type { FastifyBaseLogger } from 'fastify'
 import type { PendingQuery, Row, TransactionSql } from 'postgres'
 
 import type { AnySql, Sql } from '../database/pools.ts'
 import { retryConflict } from '../database/conflicts.ts'
+import { repeat } from '../database/repeat.ts'
 import type { AuditEvent } from '../http/audit.ts'
 import { answeredAt, inLineSince, lockEvents, withAnswers } from './seats.ts'
 
@@ -135,17 +134,8 @@ export async function drawDue ({ sql, log, tell }: Options, failing = new Set<st
 }
 
 /** Draws seats when they are due until the signal aborts, alongside any number of other instances. */
-export async function runDraws (options: Options, signal: AbortSignal, intervalMs = INTERVAL_MS) {
+export function runDraws (options: Options, signal: AbortSignal, intervalMs = INTERVAL_MS) {
   const failing = new Set<string>()
-  let isFailing = false
-  while (!signal.aborted) {
-    try {
-      await drawDue(options, failing, signal)
-      isFailing = false
-    } catch (error) {
-      if (!isFailing) options.log.error({ err: error }, FAILED)
-      isFailing = true
-    }
-    await sleep(intervalMs, undefined, { signal }).catch(() => {})
-  }
+  const complain = (err: unknown) => options.log.error({ err }, FAILED)
+  return repeat(() => drawDue(options, failing, signal), intervalMs, signal, complain)
 }

@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
-
 import type { FastifyBaseLogger } from 'fastify'
 import type { SendMailOptions } from 'nodemailer'
 
@@ -7,6 +5,7 @@ import { hashSecretToken } from '../auth/secret-tokens.ts'
 import type { Config } from '../config/config.ts'
 import type { Sql } from '../database/pools.ts'
 import { retryConflict } from '../database/conflicts.ts'
+import { repeat } from '../database/repeat.ts'
 import { sha256 } from '../values/formats.ts'
 import { BULK, type TemplateName, templates } from './templates.ts'
 import { findWork, writeEmails, writeReminders } from './batches.ts'
@@ -139,20 +138,8 @@ export class Sender {
   }
 
   async #run () {
-    const { signal } = this.#stopping
-    let isFailing = false
-    while (!signal.aborted) {
-      const start = performance.now()
-      try {
-        await this.#tick()
-        isFailing = false
-      } catch (error) {
-        if (!isFailing) this.#log.error({ err: error }, 'Cannot read or write the outbox')
-        isFailing = true
-      }
-      const rest = start + this.#times.tick - performance.now()
-      await sleep(Math.max(0, rest), undefined, { signal }).catch(() => {})
-    }
+    const complain = (err: unknown) => this.#log.error({ err }, 'Cannot read or write the outbox')
+    await repeat(() => this.#tick(), this.#times.tick, this.#stopping.signal, complain)
     this.#release()
     await Promise.all([...this.#sending].map(({ ended }) => ended))
     await this.#exchange({ account: 0, bulk: 0 })
