@@ -231,7 +231,7 @@ export interface paths {
         };
         /**
          * List the seats of an event
-         * @description People with a seat come first, then people who wait or take part in a draw, then people who do not come. `isReached` tells whether messages reach a person. `cancellation` counts the people that an email reaches, and the others, if you delete the event before its end.
+         * @description People with a seat come first, then people who wait or take part in a draw, then people who do not come. `answeredAt` tells when a person last said whether they come, `isReached` whether messages reach them. `cancellation` counts the people that an email reaches, and the others, if you delete the event before its end.
          *
          *     Roles: `ADMIN`, `CLUB_HEAD`.
          */
@@ -2979,10 +2979,10 @@ export interface components {
                 coming: boolean;
                 /**
                  * Format: date-time
-                 * @description When you last said whether you come; `null` if that is not known.
+                 * @description When you last said whether you come.
                  * @example 2030-01-31T09:30:00.000Z
                  */
-                answeredAt: string | null;
+                answeredAt: string;
                 /**
                  * Format: date-time
                  * @description Your place in line for a seat; `null` if you do not come.
@@ -3188,12 +3188,7 @@ export interface components {
             /** @example ada@example.org */
             email: string;
             registeredAt: components["schemas"]["DateTime"];
-            /**
-             * Format: date-time
-             * @description When the person last said whether they come; `null` if that is not known.
-             * @example 2030-01-31T09:30:00.000Z
-             */
-            answeredAt: string | null;
+            answeredAt: components["schemas"]["DateTime"];
             /**
              * @description `seated`, `waiting` for a seat, `drawing`: takes part in the draw of seats, or `declined`: the person does not come.
              * @enum {string}

@@ -35,14 +35,8 @@ export const withAnswers = (sql: AnySql) => sql`
     ON answers.registration_id = registrations.id AND answers.event_id = registrations.event_id
 `
 
-/**
- * SQL: when a person last said whether they come. Needs `registrations` and `answers`. Null for a person who declined
- * before the migration `times-of-answers`. Only unreleased versions wrote such rows, because 1.0.0 stores no answers.
- */
-export const answeredAt = (sql: AnySql) => sql`
-  CASE WHEN answers.registration_id IS NULL THEN registrations.registered_at
-    ELSE coalesce(answers.answered_at, answers.since) END
-`
+/** SQL: when a person last said whether they come. Needs `registrations` and `answers`. */
+export const answeredAt = (sql: AnySql) => sql`coalesce(answers.answered_at, registrations.registered_at)`
 
 /** SQL condition: whether the person of a registration comes. */
 export const comes = (sql: AnySql) => sql`

@@ -205,8 +205,8 @@ export const listSeats = {
   operationId: 'listSeats',
   summary: 'List the seats of an event',
   description: 'People with a seat come first, then people who wait or take part in a draw, then people who do not ' +
-    'come. `isReached` tells whether messages reach a person. `cancellation` counts the people that an email ' +
-    'reaches, and the others, if you delete the event before its end.',
+    'come. `answeredAt` tells when a person last said whether they come, `isReached` whether messages reach them. ' +
+    '`cancellation` counts the people that an email reaches, and the others, if you delete the event before its end.',
   params,
   response: {
     200: ResponseObject({
@@ -217,7 +217,7 @@ export const listSeats = {
         name: FullName,
         email: EmailAddress,
         registeredAt: DateTime,
-        answeredAt: NullableDateTime('When the person last said whether they come; `null` if that is not known.'),
+        answeredAt: DateTime,
         ...seatFields,
         isReached: Type.Boolean(),
       }, { title: 'Seat' })),

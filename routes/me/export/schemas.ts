@@ -40,7 +40,9 @@ const Registration = ResponseObject({
   id: OpaqueId,
   registeredAt: DateTime,
   coming: Type.Boolean({ description: 'Whether you come to the event.', examples: [true] }),
-  answeredAt: NullableDateTime('When you last said whether you come; `null` if that is not known.'),
+  answeredAt: Type.String({
+    format: 'date-time', description: 'When you last said whether you come.', examples: DateTime.examples,
+  }),
   inLineSince: NullableDateTime('Your place in line for a seat; `null` if you do not come.'),
   event: EventSummary,
 })

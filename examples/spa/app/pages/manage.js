@@ -438,7 +438,7 @@ function rowOf (event, { registrationId, name, email, registeredAt, answeredAt, 
         !isReached && EMAILS && h('span', { class: 'badge draft' }, 'Cannot be reached'))),
     h('div', {}, `${STATES[state]}${position === null ? '' : ` (number ${position})`}`,
       h('span', { class: 'meta' }, h('span', {}, 'registered on ', onDate(registeredAt)),
-        answeredAt !== null && answeredAt !== registeredAt &&
+        answeredAt !== registeredAt &&
           h('span', {}, state === 'declined' ? 'said so on ' : 'came back on ', atTime(answeredAt)))),
     actionButton('Take off', async () => {
       if (!await confirmed(`Take ${name} off the list?`, text, 'Take off')) return
