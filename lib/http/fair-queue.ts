@@ -201,16 +201,16 @@ export class FairQueue {
   }
 
   async #perform<T> (share: Share, work: () => Promise<T>, places: number) {
-    this.#hold(share, places)
+    this.#take(share, places)
     try {
       return await work()
     } finally {
-      this.#hold(share, -places)
+      this.#take(share, -places)
       this.#beginNext()
     }
   }
 
-  #hold (share: Share, places: number) {
+  #take (share: Share, places: number) {
     this.#fade(share, performance.now())
     share.running += places
     this.#running += places
