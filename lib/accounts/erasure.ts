@@ -99,9 +99,7 @@ export function eraseAccount (
     }
 
     // The same lock order as in the operations that delete an event or a mentor prevents deadlocks.
-    const lines = await lockLines(
-      sql, sql`SELECT event_id FROM event_registrations WHERE user_id = ${id}`
-    )
+    const lines = await lockLines(sql, sql`SELECT event_id FROM event_registrations WHERE user_id = ${id}`)
     await sql`
       SELECT FROM mentors WHERE id IN (SELECT mentor_id FROM mentor_likes WHERE user_id = ${id})
       ORDER BY id FOR KEY SHARE

@@ -16,9 +16,7 @@ const password: FastifyPluginAsyncTypebox = async app => {
     schema: schemas.change,
     config: { failure: 'Error changing password', extraSeconds: 2 * HASHING_SECONDS },
   }, async request => {
-    const { currentPassword, newPassword } = request.body
-    const { id } = request.user
-    const { network } = request
+    const { body: { currentPassword, newPassword }, user: { id }, network } = request
     const account = await findOwnAccount(request)
     await consume(app.sql, newPasswords(id, network), app.config.LIMIT_WINDOW)
     await assertStrongPassword('newPassword', newPassword, account.email)
