@@ -26,6 +26,12 @@ export const enqueueChange = (sql: AnySql, outbox: Outbox, changed: PendingQuery
     FROM (${changed}) AS changed
   `, userId, CHANGES)
 
+/** SQL query for `enqueueBatch`: a batch about each event of a query with the columns `event_id` and `user_ids`. */
+const batchesOf = (sql: AnySql, events: PendingQuery<Row[]>) => sql`
+  SELECT event_id::text AS key, event_id, jsonb_build_object('event', event_id) AS data, user_ids
+  FROM (${events}) AS events
+`
+
 /**
  * After a change of who comes to events, or of their seats: enqueues an email to everybody who waited in these lines
  * and has a seat now. `cause` is the same as for `enqueueBatch`.
@@ -34,19 +40,13 @@ export async function tellSeats (
   sql: TransactionSql, outbox: Pick<Outbox, 'enqueueBatch'>, { waiting }: Lines, cause: string | null
 ) {
   if (waiting.length === 0) return
-  await sql`${outbox.enqueueBatch('seat', sql`
-    SELECT event_id::text AS key, event_id, jsonb_build_object('event', event_id) AS data, user_ids
-    FROM (${newSeats(sql, waiting)}) AS promoted
-  `, cause)}`
+  await sql`${outbox.enqueueBatch('seat', batchesOf(sql, newSeats(sql, waiting)), cause)}`
 }
 
 /** After a draw: enqueues an email to its entrants, without a cause, because the draw was due. */
 export const tellDraw = (outbox: Outbox): TellDraw => async (sql, eventId, userIds) => {
-  await sql`${outbox.enqueueBatch('draw', sql`
-    SELECT
-      ${eventId}::text AS key, ${eventId}::uuid AS event_id, jsonb_build_object('event', ${eventId}::text) AS data,
-      ${arrayOf(userIds)}::uuid[] AS user_ids
-  `, null)}`
+  const event = sql`SELECT ${eventId}::uuid AS event_id, ${arrayOf(userIds)}::uuid[] AS user_ids`
+  await sql`${outbox.enqueueBatch('draw', batchesOf(sql, event), null)}`
 }
 
 /**
@@ -67,27 +67,20 @@ export async function tellMissed (sql: TransactionSql, outbox: Outbox, { over }:
       JOIN events USING (id) ${withDetails(sql)}
     WHERE ${runsUntil(sql)} > now()
   `
-  /** SQL: the users whose last email announced the state `from`, and who have one of the states `to` now. */
-  const moved = (from: SeatState, to: SeatState[]) => sql`ARRAY(
-    SELECT user_id FROM (${seatsOf(sql, sql`running.id`)}) AS seats
-    WHERE state IN ${sql(to)} AND EXISTS (
-      SELECT FROM (${lastAnnounced(sql, sql`seats.user_id`, sql`running.id`)}) AS last
-      WHERE announced #>> '{seat,state}' = ${from}
-    )
-    ORDER BY since, seats.id
-  )`
-  await sql`${outbox.enqueueBatch('seat', sql`
-    SELECT
-      id::text AS key, id AS event_id, jsonb_build_object('event', id) AS data,
-      ${moved('waiting', ['seated'])} AS user_ids
+  /** SQL query: the users whose last email announced the state `from`, and who have one of the states `to` now. */
+  const moved = (from: SeatState, to: SeatState[]) => sql`
+    SELECT id AS event_id, ARRAY(
+      SELECT user_id FROM (${seatsOf(sql, sql`running.id`)}) AS seats
+      WHERE state IN ${sql(to)} AND EXISTS (
+        SELECT FROM (${lastAnnounced(sql, sql`seats.user_id`, sql`running.id`)}) AS last
+        WHERE announced #>> '{seat,state}' = ${from}
+      )
+      ORDER BY since, seats.id
+    ) AS user_ids
     FROM (${running}) AS running
-  `, cause)}`
-  await sql`${outbox.enqueueBatch('draw', sql`
-    SELECT
-      id::text AS key, id AS event_id, jsonb_build_object('event', id) AS data,
-      ${moved('drawing', ['seated', 'waiting'])} AS user_ids
-    FROM (${running}) AS running
-  `, cause)}`
+  `
+  await sql`${outbox.enqueueBatch('seat', batchesOf(sql, moved('waiting', ['seated'])), cause)}`
+  await sql`${outbox.enqueueBatch('draw', batchesOf(sql, moved('drawing', ['seated', 'waiting'])), cause)}`
   await sql`${outbox.enqueue('registration', sql`
     SELECT user_id, jsonb_build_object('event', event_id) AS data, registrations.id::text AS key
     FROM event_registrations AS registrations JOIN (${running}) AS running ON running.id = event_id
