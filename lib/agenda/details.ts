@@ -59,13 +59,13 @@ export const knownBefore = (sql: AnySql, eventId: PendingQuery<Row[]>) => sql`
 `
 
 /**
- * SQL: an event as jsonb for an email that cancels it for the recipient, because the recipient or the event is removed.
- * `changes` is added to its sequence. Needs `clubs` and `withDetails`.
+ * SQL: the data, as jsonb, of an email that cancels an event for the recipient, because the recipient or the event is
+ * removed. `changes` is added to its sequence. Needs `clubs`, `withDetails`, and `known` of `knownBefore`, or null.
  */
-export const cancelledEvent = (sql: AnySql, changes: number) => sql`
-  jsonb_build_object(
+export const cancellation = (sql: AnySql, changes: number) => sql`
+  jsonb_strip_nulls(jsonb_build_object('known', known)) || jsonb_build_object('event', jsonb_build_object(
     'id', events.id, 'title', ${titleOf(sql)}, 'date', iso8601(events.date), 'createdAt', iso8601(events.created_at),
     'updatedAt', iso8601(now()), 'club', clubs.name, 'sequence', sequence + ${changes}::integer,
     'endsAt', iso8601(${endOf(sql)}), 'place', place
-  )
+  ))
 `

@@ -2,7 +2,7 @@ import type { Static } from '@sinclair/typebox'
 import type { TransactionSql } from 'postgres'
 
 import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
-import { cancelledEvent, knownBefore, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
+import { cancellation, knownBefore, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
 import { commitmentOf, hasEntrants, removeDraw, setDraw } from '../../lib/agenda/draws.ts'
 import { agendaColumns, withCounts } from '../../lib/agenda/fields.ts'
 import { comes, inLineSince, lockLines, seatsOf, withAnswers } from '../../lib/agenda/seats.ts'
@@ -351,10 +351,7 @@ export function removeSeat (
       WITH registrations AS (
         DELETE FROM event_registrations WHERE id = ${registrationId} AND event_id = ${id} RETURNING *
       ), emailed AS (${outbox.enqueue('seat-removed', sql`
-        SELECT
-          user_id, registrations.id::text AS key,
-          jsonb_strip_nulls(jsonb_build_object('known', known))
-            || jsonb_build_object('event', ${cancelledEvent(sql, 0)}) AS data
+        SELECT user_id, registrations.id::text AS key, ${cancellation(sql, 0)} AS data
         FROM registrations JOIN events ON events.id = event_id JOIN clubs ON clubs.id = club_id ${withDetails(sql)}
           LEFT JOIN (${knownBefore(sql, sql`${id}`)}) AS before USING (user_id)
         WHERE ${comes(sql)} AND (${runsUntil(sql)} > now() OR known IS NOT NULL)

@@ -1,7 +1,7 @@
 import type { Static } from '@sinclair/typebox'
 
 import { findManagedEvent, isManagedBy, type User } from '../../lib/accounts/permissions.ts'
-import { cancelledEvent, knownBefore, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
+import { cancellation, knownBefore, knownEvent, runsUntil, withDetails } from '../../lib/agenda/details.ts'
 import { comes, lockEvents, lockLines } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/pools.ts'
@@ -127,11 +127,7 @@ export function deleteEvent (sql: Sql, outbox: Outbox, user: User, id: string) {
         DELETE FROM events WHERE id = ${id}
       )
       ${outbox.enqueueBatch('event-cancelled', sql`
-        SELECT
-          NULL AS key, NULL::uuid AS event_id,
-          jsonb_strip_nulls(jsonb_build_object('known', known))
-            || jsonb_build_object('event', ${cancelledEvent(sql, 1)}) AS data,
-          user_ids
+        SELECT NULL AS key, NULL::uuid AS event_id, ${cancellation(sql, 1)} AS data, user_ids
         FROM events JOIN clubs ON clubs.id = club_id ${withDetails(sql)} CROSS JOIN LATERAL (
           SELECT known, array_agg(user_id) AS user_ids
           FROM registrations LEFT JOIN (${knownBefore(sql, sql`${id}`)}) AS before USING (user_id)
