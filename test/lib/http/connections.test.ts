@@ -93,6 +93,32 @@ t.test('Networks that ended a turn are read last, for half a second', async t =>
   t.strictSame(await end(await open('c'), 1, 6), ['a2', 'a1', 'b1'])
 })
 
+t.test('The network whose request took the time has ended a turn, and later requests do not end it again', async t => {
+  const { open, receive } = start(t)
+  const [a, b, c] = [await open('a'), await open('b'), await open('c')]
+  const order = orderOf({ a, b, c })
+  receive(a, 1, 6)
+  for (const later of [b, c]) receive(later, 1)
+  await nextTurn()
+  await nextTurn()
+  t.strictSame(order, ['b', 'c', 'a'])
+})
+
+t.test('If it takes long to stop reading, a turn is at least twice as long', async t => {
+  const { open, receive, wait } = start(t)
+  const [busy, other] = [await open('a'), await open('b')]
+  other.once('pause', () => wait(4))
+  receive(busy, 1, 6)
+  receive(busy, 1)
+  await nextTurn()
+  await nextTurn()
+  receive(busy, 1, 7)
+  receive(busy, 1, 2)
+  t.strictSame(arePaused(busy, other), [false, false])
+  receive(busy, 1)
+  t.strictSame(arePaused(busy, other), [true, true])
+})
+
 t.test('The time to read connections again is not time of requests', async t => {
   const { open, receive, wait } = start(t)
   const [busy, other] = [await open('a'), await open('b')]
@@ -181,6 +207,19 @@ t.test('Of networks that flooded, the one whose last flood is longest ago is rea
   wait(100)
   await next
   t.strictSame(order, ['d', 'a', 'b', 'c'])
+})
+
+t.test('Further requests of a flood do not pause the others again, which takes time', async t => {
+  const { open, flood } = start(t)
+  const [flooding, other] = [await open('a'), await open('b')]
+  let times = 0
+  const pause = other.pause.bind(other)
+  other.pause = () => {
+    times++
+    return pause()
+  }
+  for (let n = 0; n < 3; n++) flood(flooding)
+  t.equal(times, 1)
 })
 
 t.test('After a flood, others are read in the next turn, unless Node has paused them', async t => {

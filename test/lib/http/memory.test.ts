@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { runInNewContext } from 'node:vm'
-import { setFlagsFromString } from 'node:v8'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 
 import { createMeter, Memory, memoryLimit, spareMemory } from '#lib/http/memory.js'
 import { Connections } from '#lib/http/connections.js'
@@ -62,6 +62,8 @@ t.test('Past a share of the memory, connections of the network that holds most a
   memory.enforce({ resident: 200 * MB })
   const late = open('d', 'd1')
   late.bytesRead = MB
+  memory.enforce({ resident: 400 * MB })
+  t.notOk(late.destroyed, 'the limit is not lower than before')
   memory.enforce({ resident: 415 * MB })
   t.ok(late.destroyed, 'the limit is as before when the memory was free')
 })
@@ -126,10 +128,20 @@ t.test('If much is held after a full collection, freed memory that is resident d
 })
 
 t.test('Requests without a response have weight, and of equal connections the latest is closed', async t => {
-  const { memory, open } = start()
+  const { memory, connections, open } = start()
   const sockets = Array.from({ length: 40 }, (_, n) => open('a', `a${n}`, 1))
+  for (const [n, connection] of [...connections.values()].entries()) connection.latest = 40 - n
   memory.enforce({ heap: 200 * MB, resident: 0 })
-  t.equal(closed(sockets), sockets.slice(20).map(({ name }) => name).join(' '))
+  t.equal(closed(sockets), sockets.slice(0, 20).map(({ name }) => name).join(' '))
+})
+
+t.test('Connections without a request have weight', async t => {
+  const { memory, open } = start()
+  const sockets = Array.from({ length: 600 }, (_, n) => open('a', `a${n}`))
+  memory.enforce({ heap: 200 * MB, resident: 0 })
+  t.equal(memory.closed, 300)
+  for (let turn = 0; turn < 3; turn++) await setImmediate()
+  t.equal(closed(sockets).split(' ').length, 300)
 })
 
 t.test('A stream of changes weighs no more than its request', async t => {
@@ -163,7 +175,7 @@ t.test('Bytes of requests that have ended do not count', async t => {
 
 t.test('The memory is that of the control group, or twice the largest heap', async t => {
   t.equal(memoryLimit(512 * MB), 512 * MB)
-  t.ok(memoryLimit(0) > 100 * MB)
+  t.ok(memoryLimit(0) > 100 * MB && memoryLimit(0) <= 2 * getHeapStatistics().heap_size_limit)
   t.equal(memoryLimit(2 ** 64), memoryLimit(0))
 })
 
@@ -173,15 +185,17 @@ t.test('A conversion may take what the resident set has below its limit, except 
   t.equal(spareMemory(), spareMemory(memoryLimit()))
 })
 
-t.test('The meter tells what is held after a full collection, and the resident set', async t => {
-  const measure = createMeter({ heap: 0, resident: Infinity })
-  measure()
-  setFlagsFromString('--expose-gc')
-  runInNewContext('gc')()
-  const { heap, held, resident } = measure()
-  t.ok(heap! > MB && held! > heap! && resident > held!)
-  t.match(measure(), { heap: undefined, held: undefined }, 'no collection since')
-})
+for (const name of ['heap', 'resident']) {
+  t.test(`The meter tells what is held after a full collection if ${name} is larger than its limit`, async t => {
+    const measure = createMeter({ heap: Infinity, resident: Infinity, [name]: 0 })
+    measure()
+    setFlagsFromString('--expose-gc')
+    runInNewContext('gc')()
+    const { heap, held, resident } = measure()
+    t.ok(heap! > MB && held! > heap! && resident > held!)
+    t.match(measure(), { heap: undefined, held: undefined }, 'no collection since')
+  })
+}
 
 t.test('The meter does not look at collections while little is used', async t => {
   const measure = createMeter({ heap: Infinity, resident: Infinity })
