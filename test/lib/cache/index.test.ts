@@ -9,6 +9,7 @@ import postgres, { type Sql } from 'postgres'
 import snapshotCache, { type CacheOptions, type CachedQuery } from '#lib/cache/index.js'
 import { FairQueue } from '#lib/http/fair-queue.js'
 import { clientIn } from '../../clients.ts'
+import { turnClock } from '../../clock.ts'
 import { PostgresServer } from '../../postgres-server.ts'
 import t, { type Test } from '../../suite.ts'
 
@@ -246,6 +247,32 @@ t.test('A body may have a different format than JSON', async t => {
   t.equal((await app.inject('/text?author=eve')).statusCode, 404)
 })
 
+t.test('Items that were written do not count any more, but the text does', async t => {
+  const wait = turnClock(t)
+  const told: number[] = []
+  const app = await start(t, { assertSize (bytes) { told.push(bytes) } })
+  await sql`INSERT INTO notes VALUES ('ada', 'two')`
+  const textQuery = (sql: Sql, author: string): CachedQuery => ({
+    ...notesQuery(sql, author),
+    format: {
+      contentType: 'text/plain',
+      * write (_fields, notes: Iterable<{ text: string }>) {
+        for (const { text } of notes) {
+          // So long that other requests are served in between.
+          wait(6)
+          yield text
+        }
+      },
+    },
+  })
+  app.get<Request>('/text', { config: { cache: 'public' } }, async ({ query }, reply) => {
+    await reply.sendCached(textQuery, query.author!)
+  })
+  t.equal((await app.inject('/text?author=ada')).body, 'onetwo')
+  const { length } = JSON.stringify({ text: 'one' })
+  t.strictSame(told, [0, 2 * length, length + 3, 6, 6])
+})
+
 t.test('A read of the snapshot looks up the keys of its requests in the same statement', async t => {
   const lookUp = (sql: Sql, authors: string[]) => sql`(
     SELECT json_object_agg(author, text) FROM notes WHERE author = ANY (string_to_array(${authors.join()}, ','))
@@ -268,4 +295,5 @@ t.test('A read of the snapshot looks up the keys of its requests in the same sta
   const both = { ada: 'one', eve: 'two' }
   t.strictSame((await Promise.all([get('ada'), get('eve')])).map(([found]) => JSON.parse(String(found))),
     [both, both], 'requests that arrive together share the read')
+  t.strictSame(await get('eve'), ['{"eve":"two"}', 1], 'and later ones do not look up their keys again')
 })

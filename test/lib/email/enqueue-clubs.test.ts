@@ -162,9 +162,14 @@ t.test('Admins are told about requests that the last organizer has left', async 
     }
   }
   await sql`TRUNCATE emails, email_batches, clubs CASCADE`
-  const { id, head } = await clubWithHead()
+  await person(app, 'ADMIN', verified)
+  const { id, head, join, decide } = await clubWithHead()
+  const member = await person(app)
+  await join(member)
+  await decide(member, { state: 'member' })
+  await sql`TRUNCATE emails, email_batches`
   await head.inject('DELETE', `/me/clubs/${id}`)
-  t.strictSame([...await sql`SELECT FROM email_batches`], [], 'nothing is left')
+  t.strictSame([...await sql`SELECT FROM email_batches`], [], 'nobody asks')
 })
 
 t.test('Of two emails about requests that have waited, one says everything', async t => {
@@ -224,6 +229,7 @@ t.test('A person is told about each decision once, with its reason', async t => 
   await sql`UPDATE emails SET attempts = 1`
   await decide(ada, { office: 'head' })
   t.equal((await last())?.subject, 'Will you lead Chess Club?')
+  await sql`UPDATE emails SET attempts = 1`
   await decide(ada, { office: null })
   t.equal((await last())?.subject, undefined, 'a withdrawn offer')
   await decide(ada, { office: 'deputy' })
@@ -249,6 +255,17 @@ t.test('A person is told about each decision once, with its reason', async t => 
   await join(ada)
   const told = (await emails()).filter(({ to, subject }) => to === head.id && subject !== undefined)
   t.strictSame(told, [], 'the switch turns them off')
+})
+
+t.test('The same offer on a different day is told again', async t => {
+  const { join, decide } = await clubWithHead()
+  const ada = await person(app, 'STUDENT', verified)
+  await join(ada)
+  for (const change of [{ state: 'member' }, { office: 'deputy' }, { office: null }]) await decide(ada, change)
+  await sql`UPDATE emails SET attempts = 1, key = replace(key, (now() AT TIME ZONE 'UTC')::date::text, '2026-01-31')`
+  await decide(ada, { office: 'deputy' })
+  const offers = (await emails()).filter(({ subject }) => subject === 'Will you help to run Chess Club?')
+  t.strictSame(offers.map(({ to }) => to), [ada.id, ada.id])
 })
 
 t.test('A head who becomes a deputy is told, whoever causes it', async t => {
