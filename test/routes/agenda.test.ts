@@ -365,6 +365,9 @@ t.test('POST /agenda/:id/copies creates at most 1 MB of copies', async t => {
   }])
   t.match((await head.inject('POST', `/agenda/${id}/copies`, { dates: dates.slice(1) })).json().events,
     dates.slice(1).map(date => ({ ...text, date })))
+  await sql`UPDATE events SET description = repeat('x', 1100000) WHERE id = ${id}`
+  t.equal((await head.inject('POST', `/agenda/${id}/copies`, { dates: dates.slice(0, 2) })).statusCode, 400)
+  t.equal((await head.inject('POST', `/agenda/${id}/copies`, { dates: dates.slice(0, 1) })).statusCode, 201)
 })
 
 t.test('POST /agenda/:id/copies takes the end of each copy, for a clock change', async t => {
