@@ -1,6 +1,8 @@
 import type { PendingQuery, Row } from 'postgres'
 
-import { type ReadBatch, type KeysetPosition, nextRows, type Reader, readInBatches } from '../database/keyset.ts'
+import {
+  jsonArray, type ReadBatch, type KeysetPosition, nextRows, type Reader, readInBatches,
+} from '../database/keyset.ts'
 import { answeredAt, comes, inLineSince, withAnswers } from '../agenda/seats.ts'
 import { officeOf } from '../clubs/members.ts'
 import type { AnySql, Sql } from '../database/pools.ts'
@@ -34,13 +36,8 @@ export async function readPersonalData (
   async function * pieces () {
     yield `{"account":${account}`
     for (const [name, items] of lists) {
-      yield `,"${name}":[`
-      let separator = ''
-      for await (const { item } of items) {
-        yield separator + item
-        separator = ','
-      }
-      yield ']'
+      yield `,"${name}":`
+      yield * jsonArray(items)
     }
     yield `,${others.slice('{'.length)}`
   }

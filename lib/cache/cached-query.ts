@@ -8,9 +8,11 @@ import { ChunkCollector, type Chunks } from './cached-body.ts'
 export interface CachedQuery {
   /**
    * A list field, and the query for its items. Each row becomes an object. `batchRows` is smaller than the default if a
-   * row can have a megabyte, because the rows of a batch arrive before their bytes are counted.
+   * row can have a megabyte, because the rows of a batch arrive before their bytes are counted. With `keys`, the
+   * query for `id`, `at` and `size` of the items, a list that is too long for the cache can be sent in batches. Its
+   * items have their `id`, and are sorted by `at DESC, id`.
    */
-  list?: { field: string, rows: PendingQuery<Row[]>, batchRows?: number }
+  list?: { field: string, rows: PendingQuery<Row[]>, batchRows?: number, keys?: PendingQuery<Row[]> | undefined }
   /** Returns one row with the other fields as its columns. If this query returns no row, `sendCached` returns false. */
   fields?: PendingQuery<Row[]>
   /** The format of the list and the other fields, if not JSON. */

@@ -6,9 +6,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Sql } from 'postgres'
 
-import { type CachedBody, type Chunks, type Encoding, ENCODINGS, type Sendable } from './cached-body.ts'
+import { CachedBody, type Chunks, type Encoding, ENCODINGS, type Sendable } from './cached-body.ts'
 import type { CachedQuery } from './cached-query.ts'
-import { createSnapshotCache, type Snapshot, type SnapshotCacheOptions } from './snapshot-cache.ts'
+import { createSnapshotCache, JSON_TYPE, type Snapshot, type SnapshotCacheOptions } from './snapshot-cache.ts'
 import type { Client } from '../http/fair-queue.ts'
 
 export type { BodyFormat, CachedQuery } from './cached-query.ts'
@@ -44,7 +44,7 @@ declare module 'fastify' {
     /**
      * Sends the current body of the query, usually from memory. Resolves to `false` without sending if the query has no
      * row. The key of an entry consists of the route's URL and the query's name and arguments, so the body must depend
-     * only on the tables and the arguments.
+     * only on the tables and the arguments. Sends the stream of `readLong` for a list that is too long for the cache.
      */
     sendCached<Args extends unknown[]> (
       query: (sql: Sql, ...args: Args) => CachedQuery, ...args: Args
@@ -67,6 +67,11 @@ export interface CacheOptions extends SnapshotCacheOptions {
   owner (request: FastifyRequest): string
   /** Returns the request as a client of `queues`. By default, it waits until its reply is sent. */
   clientOf? (reply: FastifyReply): Client
+  /**
+   * Returns the JSON of a query with `list.keys` as a stream if `assertSize` threw this error, and `undefined` if the
+   * query has no row. Rejects with other errors. Without this function, requests fail with each error.
+   */
+  readLong? (error: unknown, query: CachedQuery, request: FastifyRequest): Promise<Readable | undefined>
 }
 
 /** Minimum length of a compressed body in bytes. Shorter bodies fit into one packet. */
@@ -76,7 +81,7 @@ const MIN_COMPRESSED = 1024
  * Adds `reply.sendCached`, which sends responses from a cache that is never stale, and encodes each body once. A proxy
  * would spend up to 2 ms of a core on each response with a list of 127 KB. See docs/design/cache.md.
  */
-export default fp<CacheOptions>(async (app, { owner, clientOf = unlimitedClient, ...options }) => {
+export default fp<CacheOptions>(async (app, { owner, clientOf = unlimitedClient, readLong, ...options }) => {
   const { readSnapshot, get, counts, bytes } = createSnapshotCache(options)
   const negotiator = new Negotiator({ supportedValues: ENCODINGS })
 
@@ -100,9 +105,13 @@ export default fp<CacheOptions>(async (app, { owner, clientOf = unlimitedClient,
     const key = keyOf(url!, query, scope === 'private' ? owner(request) : null, args)
     const client = clientOf(this)
     const body = await get(key, sql => query(sql, ...args), [client], request.snapshot).catch(error => {
+      const long = query(options.sql, ...args)
+      if (!readLong || !long.list?.keys) throw error
+      return readLong(error, long, request)
+    }).catch(error => {
       if (client.isWanted()) throw error
     })
-    const encoding = body && scope === 'public' ? await encodingFor(request, body) : undefined
+    const encoding = body instanceof CachedBody && scope === 'public' ? await encodingFor(request, body) : undefined
     if (!client.isWanted()) {
       // The client has gone, but hooks that count requests must see the end of the response.
       if (!this.sent) this.send()
@@ -110,7 +119,8 @@ export default fp<CacheOptions>(async (app, { owner, clientOf = unlimitedClient,
     }
     if (!body) return false
     this.header('cache-control', cacheControl)
-    if (scope === 'private') send(this, body)
+    if (body instanceof Readable) this.header('content-type', JSON_TYPE).send(body)
+    else if (scope === 'private') send(this, body)
     else sendPublic(this, body, encoding)
     // A reply is a thenable that resolves when it is sent (Fastify, Reply.then). If the handler ended before, Fastify
     // would send an empty response.

@@ -67,7 +67,7 @@ const snapshotId = (sql: Sql) => sql`
 /** Approximate bytes of an entry besides its body. */
 const ENTRY_OVERHEAD = 500
 
-const JSON_TYPE = 'application/json; charset=utf-8'
+export const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Size multiplier: identity, gzip and brotli. */
 const ENCODED_FORMS = 3
@@ -163,6 +163,13 @@ export function createSnapshotCache ({
 
   async function read (key: string, query: CachedQuery, hold: Hold): Promise<CacheEntry> {
     counts.misses++
+    const { keys } = query.list ?? {}
+    if (keys) {
+      // Otherwise, each request for a long list would read rows until they exceed the limit. Four requests for 98 MB
+      // took 356 MB instead of 231 in a process of 512 MB, and in a process of 256 MB three of them were closed.
+      const [total] = await sql`SELECT coalesce(sum(size), 0)::float8 AS bytes FROM (${keys}) AS keys`
+      assertSize(total!.bytes)
+    }
     const own = { bytes: 0 }
     const addBytes: AddBytes = bytes => {
       own.bytes += bytes

@@ -46,6 +46,17 @@ export async function readInBatches<Row> (read: Reader, readBatch: ReadBatch<Row
   }
 }
 
+/** Yields a JSON array in pieces. */
+export async function * jsonArray (items: AsyncIterable<{ item: string }>) {
+  yield '['
+  let separator = ''
+  for await (const { item } of items) {
+    yield separator + item
+    separator = ','
+  }
+  yield ']'
+}
+
 /**
  * SQL query: the next batch of `rows` after a position. `rows` must have the columns `at` (timestamptz), `id` and
  * `size` (bytes). The result also has `time`, the text of `at`.

@@ -28,7 +28,8 @@ const blogsOf = (sql: AnySql, picturesUrl: string | null, table = sql`blogs`) =>
 `
 
 /** A list of posts, read in batches of up to 8 MB. Reading 50 at once is a fifth faster, but takes up to 50 MB. */
-const blogList = (rows: PendingQuery<Row[]>): CachedQuery => ({ list: { field: 'blogs', batchRows: 8, rows } })
+const blogList = (rows: PendingQuery<Row[]>, keys?: PendingQuery<Row[]>): CachedQuery =>
+  ({ list: { field: 'blogs', batchRows: 8, rows, keys } })
 
 export const publishedBlogsQuery = (sql: Sql, picturesUrl: string | null) => blogList(sql`
   ${blogsOf(sql, picturesUrl)} WHERE status = 'PUBLISHED' ORDER BY blogs.created_at DESC, blogs.id
@@ -54,6 +55,10 @@ export const allBlogsQuery = (sql: Sql) => blogList(sql`
   SELECT ${columns(sql)}, json_build_object('firstName', first_name, 'lastName', last_name) AS author
   FROM blogs JOIN users ON users.id = author_id
   ORDER BY blogs.created_at DESC, blogs.id
+`, sql`
+  SELECT
+    id, created_at AS at, octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0) AS size
+  FROM blogs
 `)
 
 /** Adds a post, and only one if requests have the same key. */

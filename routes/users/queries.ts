@@ -40,6 +40,13 @@ export const usersQuery = (sql: Sql): CachedQuery => ({
         LEFT JOIN (SELECT author_id, count(*) FROM blogs GROUP BY author_id) AS blogs ON blogs.author_id = users.id
       ORDER BY created_at DESC, users.id
     `,
+    keys: sql`
+      SELECT
+        users.id, created_at AS at,
+        octet_length(email) + octet_length(first_name) + octet_length(last_name) + coalesce(octet_length(clubs.name), 0)
+          AS size
+      FROM users LEFT JOIN clubs ON clubs.id = club_id
+    `,
   },
 })
 

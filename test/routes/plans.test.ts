@@ -5,6 +5,7 @@ import * as accounts from '#lib/accounts/accounts.js'
 import { PLANNING, type Sql } from '#lib/database/pools.js'
 import type { CachedQuery } from '#lib/cache/index.js'
 import { createSnapshotCache } from '#lib/cache/snapshot-cache.js'
+import { readLongList } from '#lib/database/long-lists.js'
 import { createAccountLink } from '#lib/email/account-links.js'
 import * as revokedTokens from '#lib/auth/revoked-tokens.js'
 import * as batches from '#lib/email/batches.js'
@@ -20,6 +21,7 @@ import * as profile from '#routes/me/profile/queries.js'
 import * as calendar from '#routes/me/calendar/queries.js'
 import * as ownSeats from '#routes/me/seats/queries.js'
 import * as ownPictures from '#routes/me/pictures/queries.js'
+import * as users from '#routes/users/queries.js'
 import { clientIn } from '../clients.ts'
 import { bearer, build, createDatabase, inject, MAIL, testConfig } from '../helper.ts'
 import { createWorld, OPERATIONS, pathWith, roleFor } from '../operations.ts'
@@ -149,6 +151,10 @@ const others: Record<string, () => Promise<unknown>> = {
     read(agenda.agendaQuery(sql, { ...AGENDA, to: '2999-01-01T00:00:00.000Z', after: { time: 'now', id: id.event } })),
   ownCalendarQuery: () => read(feeds.ownCalendarQuery(sql, undefined, id.user)),
   findBlogs: () => blogs.findBlogs(sql, PICTURES, id.blog),
+  'allBlogsQuery, in batches': () => readLongList(work => work(sql), blogs.allBlogsQuery(sql)),
+  'usersQuery, in batches': () => readLongList(work => work(sql), users.usersQuery(sql)),
+  'registrationsOfEventQuery, in batches': () =>
+    readLongList(work => work(sql), events.registrationsOfEventQuery(sql, admin, id.event)),
   allUsers: async () => exports.allUsers(sql, { time: 'now', id: id.user }),
   'setProfile, with a picture': () => profile.setProfile(sql, PICTURES, id.user, { ...name, avatar: id.picture }),
   'deletePicture, which is used': () => ownPictures.deletePicture(sql, head, id.picture, true),
