@@ -59,7 +59,10 @@ const PNG_SIGNATURE = Buffer.from('\x89PNG\r\n\x1a\n', 'latin1')
 const [PROFILE, ...NEEDED] = ['iCCP', 'IHDR', 'PLTE', 'IDAT', 'IEND', 'tRNS', 'gAMA', 'cHRM', 'sRGB', 'eXIf']
   .map(type => Buffer.from(type).readUInt32BE())
 
-/** Maximum number of bytes of a color profile in a PNG. Usual profiles have 1 to 500 KB. */
+/**
+ * Maximum number of bytes of a color profile in a PNG, also before it is decompressed. Usual profiles have 1 to 500 KB.
+ * 420,000 empty blocks in 10 MB stopped the service for 0.65 seconds.
+ */
 const MAX_PROFILE = 2 ** 20
 
 /**
@@ -94,6 +97,7 @@ function withoutTexts (bytes: Buffer) {
 
 /** Tells whether the profile in this chunk, after its name and a zero for its compression, is not too long. */
 function isShortProfile (data: Buffer) {
+  if (data.length > MAX_PROFILE) return false
   try {
     return inflateSync(data.subarray(data.indexOf(0) + 2), { maxOutputLength: MAX_PROFILE }).length > 0
   } catch {
@@ -109,19 +113,21 @@ function isShortProfile (data: Buffer) {
  */
 const MAX_SEGMENTS = 500
 
-/** The beginning of a JPEG, of its scans, and of the segments that libvips keeps: APP1, APP2 and APP13. */
-const [JPEG, ...COUNTED] = ['d8', 'da', 'e1', 'e2', 'ed'].map(marker => Buffer.from(`ff${marker}`, 'hex'))
+/** The beginning of a JPEG. */
+const JPEG = Buffer.from([0xff, 0xd8])
+
+/** The second bytes of its scans, and of the segments that libvips keeps: APP1, APP2 and APP13. */
+const COUNTED = [0xda, 0xe1, 0xe2, 0xed]
 
 /**
  * Tells whether a JPEG has too many scans or segments. Other data, such as a video behind it, can only have a few such
- * bytes.
+ * bytes. A loop, because `indexOf` takes 180 ms for 10 MB of 0xff.
  */
 function hasManySegments (bytes: Buffer) {
-  return bytes.subarray(0, JPEG!.length).equals(JPEG!) && COUNTED.some(marker => {
-    let count = 0
-    for (let at = bytes.indexOf(marker); at >= 0 && count <= MAX_SEGMENTS; at = bytes.indexOf(marker, at + 1)) count++
-    return count > MAX_SEGMENTS
-  })
+  if (!bytes.subarray(0, JPEG.length).equals(JPEG)) return false
+  const counts = new Uint32Array(256)
+  for (let at = 1; at < bytes.length; at++) if (bytes[at - 1] === 0xff) counts[bytes[at]!]!++
+  return COUNTED.some(marker => counts[marker]! > MAX_SEGMENTS)
 }
 
 /**

@@ -92,6 +92,22 @@ t.test('A long color profile in a PNG is ignored', async t => {
   t.ok(process.resourceUsage().maxRSS - before.maxRSS < 50_000, 'at most 50 MB')
 })
 
+t.test('A color profile of more than a megabyte is ignored, even if most of it is empty blocks', async t => {
+  const pixels = sharp({ create: { width: 2, height: 1, channels: 3, background: { r: 200, g: 60, b: 30 } } }).png()
+  const png = await pixels.toBuffer()
+  const { icc } = await sharp(await pixels.withIccProfile('p3').toBuffer()).metadata()
+  const compressed = deflateSync(icc!)
+  const greenAfter = async (emptyBlocks: number) => {
+    const blocks = Buffer.alloc(5 * emptyBlocks, Buffer.from([0, 0, 0, 0xff, 0xff]))
+    const profile = chunkOf('iCCP', 'a\0\0', compressed.subarray(0, 2), blocks, compressed.subarray(2))
+    const { large } = await convertPicture(Buffer.concat([png.subarray(0, 33), profile, png.subarray(33)]), MB)
+    return (await sharp(large).stats()).channels[1]!.mean
+  }
+  // In P3, the same numbers are a different color.
+  t.ok(await greenAfter(1) < 50)
+  t.ok(await greenAfter(210_000) > 50)
+})
+
 t.test('Texts in a PNG take no memory', async t => {
   const png = await sharp({ create: { width: 2, height: 1, channels: 3, background: 'red' } }).png().toBuffer()
   const text = deflateSync(Buffer.alloc(7_900_000, 'x'))
