@@ -25,15 +25,13 @@ const WEIGHT = { connection: 2 * 1024, request: 64 * 1024 }
 
 /**
  * Shares that may be used: of the heap and of the memory after a full garbage collection, and of the memory by the
- * resident set.
+ * resident set and by a conversion. With a conversion of the largest share, 512 MB are enough for a busy process of
+ * 270 MB.
  */
-const SHARES = { heap: 0.6, held: 0.5, resident: 0.8 }
+const SHARES = { heap: 0.6, held: 0.5, resident: 0.8, conversion: 0.49 }
 
 /** Memory of a process without uploads, in bytes. While 64 readers load a list, the resident set has 113 MB. */
 const REST = 116 * 2 ** 20
-
-/** Memory of the largest conversion, in bytes. So 512 MB are enough, even with the 270 MB of a busy process. */
-const LARGEST = 250 * 2 ** 20
 
 /** Share of the memory by which the resident set grows until connections are closed again, if little is held. */
 const GROWTH = 0.02
@@ -53,7 +51,8 @@ export function memoryLimit (constrained = process.constrainedMemory()) {
 }
 
 /** Returns how many bytes the conversion of a picture may take, so that the resident set stays below its limit. */
-export const spareMemory = (limit = memoryLimit()) => Math.min(SHARES.resident * limit - REST, LARGEST)
+export const spareMemory = (limit = memoryLimit()) =>
+  Math.min(SHARES.resident * limit - REST, SHARES.conversion * limit)
 
 /**
  * Returns a function that measures what the process uses. It looks at collections only while the heap or the resident

@@ -48,8 +48,7 @@ const makePictures = () => Promise.all([
   photo(4000).jpeg({ quality: 60, chromaSubsampling: '4:4:4', progressive: true }).toBuffer(),
   sharp({ create: { width: 4000, height: 4000, channels: 4, background: '#0008' } })
     .toColourspace('rgb16').png({ progressive: true }).toBuffer(),
-  sharp({ create: { width: 6000, height: 6000, channels: 4, background: '#0008' } })
-    .webp({ lossless: true }).toBuffer(),
+  sharp({ create: { width: 6000, height: 6000, channels: 3, background: '#888' } }).webp().toBuffer(),
   sharp({ create: { width: 16_000, height: 2500, channels: 4, background: '#0008' } })
     .toColourspace('rgb16').png().toBuffer(),
   photo(3000).jpeg({ quality: 60, progressive: true }).toBuffer(),

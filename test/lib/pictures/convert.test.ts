@@ -56,6 +56,23 @@ t.test('A picture that takes more memory than a process can spare is a 413 befor
   t.strictSame([width, height], [600, 400])
 })
 
+t.test('A WebP that may be lossless can have many tables', async t => {
+  const create = { width: 400, height: 402, channels: 4, background: { r: 200, g: 60, b: 30, alpha: 0.5 } } as const
+  const picture = () => sharp({ create })
+  const header = 400 * 402 * (27 + 16)
+  const tables = 100 * 101 * 5600
+  const lossy = await picture().removeAlpha().webp().toBuffer()
+  t.match(await convertPicture(lossy, MB, header), { width: 400 })
+  for (const [kind, file] of Object.entries({
+    lossless: await picture().webp({ lossless: true }).toBuffer(),
+    alpha: await picture().webp({ alphaQuality: 50 }).toBuffer(),
+    animation: await sharp({ create: { ...create, height: 804, pageHeight: 402 } }).webp().toBuffer(),
+  })) {
+    t.match(await convertPicture(file, MB, tables).catch(error => error), { statusCode: 413 }, kind)
+    t.match(await convertPicture(file, MB, header + tables + 60 * file.length), { width: 400, height: 402 }, kind)
+  }
+})
+
 t.test('A PNG with 16 bits keeps its colors, with and without a profile', async t => {
   const create = { width: 100, height: 100, channels: 3, background: { r: 200, g: 60, b: 30 } } as const
   for (const profile of [undefined, 'srgb', 'p3']) {
