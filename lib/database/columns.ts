@@ -92,6 +92,9 @@ export const untrimmedName = (sql: AnySql) => sql`concat(first_name, ' ', last_n
 /** The full name of a user, without spaces around it. */
 export const fullName = (sql: AnySql) => sql`btrim(${untrimmedName(sql)}, ${WHITESPACE})`
 
+/** The same in at most 200 characters. 4,000 names of 16 KB would make a list longer than a response may be. */
+export const shortName = (sql: AnySql) => sql`left(${fullName(sql)}, 200)`
+
 // A count that triggers keep is the sum of its slots (see migrations/20261120000007000_counts.sql). The sum of bigint
 // is numeric, the count of rows is bigint. The driver reads both as strings. In JSON both are numbers, so no cast is
 // needed.

@@ -8,7 +8,7 @@ import { agendaColumns, withCounts } from '../../lib/agenda/fields.ts'
 import { comes, inLineSince, lockLines, seatsOf, withAnswers } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { AnySql, Sql } from '../../lib/database/pools.ts'
-import { arrayOf, assignments, fullName, toColumns } from '../../lib/database/columns.ts'
+import { arrayOf, assignments, shortName, toColumns } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce } from '../../lib/database/idempotency.ts'
 import { cursorAfter, type KeysetPosition } from '../../lib/database/keyset.ts'
 import { isNotified, reachOf } from '../../lib/email/notifications.ts'
@@ -139,7 +139,7 @@ export const seatsQuery = (sql: Sql, user: User, id: string, hasEmail: boolean):
     field: 'seats',
     rows: sql`
       SELECT
-        seats.id AS "registrationId", users.id AS "userId", ${fullName(sql)} AS name, email,
+        seats.id AS "registrationId", users.id AS "userId", ${shortName(sql)} AS name, email,
         iso8601(registered_at) AS "registeredAt", iso8601(answered_at) AS "answeredAt", state, position,
         ${hasEmail}::boolean AND ${isNotified(sql, 'event-message')} AS "isReached"
       FROM (${seatsOf(sql, sql`${id}`)}) AS seats JOIN users ON users.id = seats.user_id

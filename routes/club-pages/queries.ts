@@ -10,7 +10,7 @@ import {
   withoutOffer,
 } from '../../lib/clubs/offices.ts'
 import type { AnySql, Sql } from '../../lib/database/pools.ts'
-import { assignments, avatarOf, fullName } from '../../lib/database/columns.ts'
+import { assignments, avatarOf, shortName } from '../../lib/database/columns.ts'
 import { EXCLUSION_VIOLATION } from '../../lib/database/conflicts.ts'
 import { enqueueClubDecision, enqueueLeftRequests } from '../../lib/email/enqueue-clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
@@ -105,7 +105,7 @@ export const membersQuery = (sql: Sql, userId: string, clubId: string, time: str
       field: 'members',
       rows: sql`
         SELECT
-          users.id AS "userId", ${fullName(sql)} AS name, email, email_verified_at IS NOT NULL AS "isEmailVerified",
+          users.id AS "userId", ${shortName(sql)} AS name, email, email_verified_at IS NOT NULL AS "isEmailVerified",
           ${officeOf(sql)} AS office,
           ${offerColumns(sql, sql`${time}::text::timestamptz`)}, iso8601(changed_at) AS since
         FROM ${people} JOIN clubs ON clubs.id = members.club_id
@@ -125,7 +125,7 @@ export const membersQuery = (sql: Sql, userId: string, clubId: string, time: str
           ) ORDER BY changed_at, id), '[]')
           FROM (
             SELECT
-              users.id, ${fullName(sql)} AS name, email, email_verified_at IS NOT NULL AS verified, message, changed_at
+              users.id, ${shortName(sql)} AS name, email, email_verified_at IS NOT NULL AS verified, message, changed_at
             FROM ${people}
             WHERE members.club_id = ${clubId} AND state = 'requested'
             ORDER BY changed_at, user_id LIMIT ${MAX_LISTED}

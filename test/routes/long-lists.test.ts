@@ -135,3 +135,13 @@ t.test('A long list that cannot be read to its end is truncated detectably', asy
   await app.sql.end({ timeout: 0 })
   await t.rejects(response.text())
 })
+
+t.test('Other lists of organizers have at most 200 characters of each name', async t => {
+  const longest = (people: { name: string }[]) => Math.max(...people.map(({ name }) => name.length))
+  const listOf = async (url: string) => (await app.inject({ url, headers: bearer(admin.token) })).json()
+  t.equal(longest((await listOf(`/agenda/${event}/seats`)).seats), 200)
+  const asking = await person(app, 'STUDENT', { first_name: 'x'.repeat(201) })
+  await sql`INSERT INTO club_members (user_id, club_id, state) VALUES (${asking.id}, ${club}, 'requested')`
+  const { members, requests } = await listOf(`/club-pages/${club}/members`)
+  t.strictSame([longest(members), longest(requests)], [200, 200])
+})
