@@ -91,7 +91,7 @@ export async function drawSeats (sql: TransactionSql, eventId: string, tell: Tel
       INSERT INTO event_answers (registration_id, event_id, since, answered_at)
       SELECT id, event_id, drawn_at + (nth - 1 - max(nth) OVER ()) * interval '1 microsecond', answered_at
       FROM entrants CROSS JOIN event_details WHERE event_id = ${eventId}
-      ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since, answered_at = excluded.answered_at
+      ON CONFLICT (registration_id) DO UPDATE SET since = excluded.since
     )
     SELECT user_id AS user FROM entrants ORDER BY nth
   `

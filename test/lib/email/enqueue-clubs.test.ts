@@ -341,6 +341,16 @@ t.test('Members are told about new events of their club, in one email a day', as
   t.strictSame(await news(), [], 'the person has left')
 })
 
+t.test('An email about copies of an event names the first copy as well', async t => {
+  const { head } = await clubWithMember()
+  const { event } = (await head.inject('POST', '/events', { ...EVENT, data: '2020-01-01T10:00:00Z' })).json()
+  const dates = Array.from({ length: 50 }, (_, n) => new Date(2e12 + n * 864e5).toISOString())
+  await head.inject('POST', `/agenda/${event.id}/copies`, { dates })
+  const news = (await emails()).find(({ subject }) => subject === 'New events of Chess Club')
+  t.match(news?.text, '18 May 2033')
+  t.match(news?.text, 'There are more new events.')
+})
+
 t.test('An email about many events with long titles stays short', async t => {
   const { head } = await clubWithMember()
   await sql`TRUNCATE emails, email_batches`

@@ -892,6 +892,32 @@ t.test('A change that an email contained is not in the next email', async t => {
   t.match(await deliver(t), [{ subject: 'Changed: Chess Day', text: /^“Go Night” has changed/ }])
 })
 
+t.test('A change that a reminder contained is not sent', async t => {
+  const event = await makeEvent({ date: inDays(0.9) })
+  await register(event, [await member()], inDays(-2))
+  await change(event, { title: 'Go Night' })
+  const hours = { REMINDER_HOURS: '24' }
+  t.match(await deliverDue(t, hours), [{ subject: 'Reminder: Go Night' }])
+  t.strictSame(await deliver(t, hours), [])
+})
+
+t.test('A refused email has told nothing', async t => {
+  const event = await makeEvent()
+  await (await member()).inject('POST', `/events/${event}/register`)
+  await deliver(t)
+  await change(event, { title: 'Go Night' })
+  await skipWaiting()
+  await writeAllEmails()
+  await sql`
+    UPDATE emails SET
+      attempts = 1, claimed_at = now(), status = 'failed', settled_at = now(),
+      data = data || jsonb_build_object('announced', data -> 'known' || '{"title": "Go Night"}')
+    WHERE template = 'event-changed'
+  `
+  await change(event, { title: 'Chess Night' })
+  t.strictSame(await deliver(t), [])
+})
+
 t.test('A change is sent again if its email may not have arrived', async t => {
   const event = await makeEvent()
   await (await member()).inject('POST', `/events/${event}/register`)
