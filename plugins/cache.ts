@@ -9,8 +9,8 @@ import { readLongList } from '../lib/database/long-lists.ts'
 import { RefusedError } from '../lib/http/errors.ts'
 
 /**
- * Share of the largest response that running reads may hold together. Beyond it, they are read one after the other: six
- * members with 49 MB of drafts each, who read their posts at once, ended a process of 256 MB.
+ * Share of the largest response that running reads may hold together. Beyond it, long ones are read one after the
+ * other: six members with 49 MB of drafts each, who read their posts at once, ended a process of 256 MB.
  */
 const READING = 1 / 4
 

@@ -171,10 +171,13 @@ export function memoryFaults ({ scope, directory, short }: Setting): Fault[] {
       const { exitCode, signalCode } = service.child
       const end = signalCode ?? exitCode
       if (end !== null) row.problems.push(`the service has ended: ${end}`)
-      row.problems.push(...await listeners.check(WAIT))
+      // A stream ends after three to five minutes.
+      const watching = seconds === SOAK ? await openStreams(service.url, LISTENERS, HONEST) : listeners
+      own.teardown(() => watching.close())
+      row.problems.push(...await watching.check(WAIT))
       if (closes && !(closed > 0)) row.problems.push('measured memory closed no connection')
       const ended = performance.now() + RECOVERY
-      const open = listeners.streams.filter(stream => !stream.ended).length
+      const open = watching.streams.filter(stream => !stream.ended).length
       const haveLeft = async () => end !== null || await metricOf(service.url, 'live_clients') === open
       while (!await haveLeft() && performance.now() < ended) await sleep(100)
       if (!await haveLeft()) row.problems.push('streams of the attackers are open afterwards')
