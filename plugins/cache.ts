@@ -34,8 +34,11 @@ export default fp(async app => {
       if (bytes > maxBodyBytes(config)) throw new RefusedError('The response exceeds half of MAX_HELD_BYTES')
     },
     // Anybody can make the lists of admins long: with 98 MB of drafts, or 6,000 names of 16 KB.
-    async readLong (error, query, request) {
+    async readLong (error, createQuery, request) {
+      // Before the query, because refusals during an overload must cost little.
       if (!(error instanceof RefusedError)) throw error
+      const query = createQuery()
+      if (!query.list?.keys) throw error
       request.hold(0)
       if (request.method === 'HEAD') return Readable.from([])
       const pieces = await readLongList(read => queues.lists.run(request, () => read(sql)), query)

@@ -6,7 +6,7 @@ import {
 import { answeredAt, comes, inLineSince, withAnswers } from '../agenda/seats.ts'
 import { officeOf } from '../clubs/members.ts'
 import type { AnySql, Sql } from '../database/pools.ts'
-import { avatarOf } from '../database/columns.ts'
+import { avatarOf, bytesOf } from '../database/columns.ts'
 import { preferences } from '../email/notifications.ts'
 
 /** A row as JSON. */
@@ -94,9 +94,7 @@ type List = (sql: Sql, userId: string) => { rows: PendingQuery<Row[]>, item: Pen
 const LISTS: Record<string, List> = {
   blogs: (sql, userId) => ({
     rows: sql`
-      SELECT
-        *, created_at AS at,
-        octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0) AS size
+      SELECT *, created_at AS at, ${bytesOf(sql, 'title', 'content', 'image_url')} AS size
       FROM blogs WHERE author_id = ${userId}
     `,
     item: sql`json_build_object(
@@ -107,7 +105,7 @@ const LISTS: Record<string, List> = {
   registrations: (sql, userId) => ({
     rows: sql`
       SELECT
-        registered_at AS at, registrations.id, registrations.event_id, title, date, octet_length(title) AS size,
+        registered_at AS at, registrations.id, registrations.event_id, title, date, ${bytesOf(sql, 'title')} AS size,
         ${comes(sql)} AS coming, ${answeredAt(sql)} AS answered, ${inLineSince(sql)} AS since
       FROM event_registrations AS registrations
         JOIN events ON events.id = registrations.event_id
@@ -121,14 +119,14 @@ const LISTS: Record<string, List> = {
   }),
   likes: (sql, userId) => ({
     rows: sql`
-      SELECT created_at AS at, mentors.id, name, octet_length(name) AS size
+      SELECT created_at AS at, mentors.id, name, ${bytesOf(sql, 'name')} AS size
       FROM mentor_likes JOIN mentors ON mentors.id = mentor_id WHERE user_id = ${userId}
     `,
     item: sql`json_build_object('likedAt', time, 'mentor', json_build_object('id', id, 'name', name))`,
   }),
   emails: (sql, userId) => ({
     rows: sql`
-      SELECT created_at AS at, id, template, status, settled_at, octet_length(template) AS size
+      SELECT created_at AS at, id, template, status, settled_at, ${bytesOf(sql, 'template')} AS size
       FROM emails WHERE user_id = ${userId}
     `,
     item: sql`json_build_object(
@@ -140,7 +138,7 @@ const LISTS: Record<string, List> = {
     rows: sql`
       SELECT
         messages.created_at AS at, messages.id, subject, text, event_id, title, date,
-        octet_length(subject) + octet_length(text) + coalesce(octet_length(title), 0) AS size
+        ${bytesOf(sql, 'subject', 'text', 'title')} AS size
       FROM event_messages AS messages LEFT JOIN events ON events.id = event_id WHERE sender_id = ${userId}
     `,
     item: sql`json_build_object(

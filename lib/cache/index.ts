@@ -71,7 +71,7 @@ export interface CacheOptions extends SnapshotCacheOptions {
    * Returns the JSON of a query with `list.keys` as a stream if `assertSize` threw this error, and `undefined` if the
    * query has no row. Rejects with other errors. Without this function, requests fail with each error.
    */
-  readLong? (error: unknown, query: CachedQuery, request: FastifyRequest): Promise<Readable | undefined>
+  readLong? (error: unknown, createQuery: () => CachedQuery, request: FastifyRequest): Promise<Readable | undefined>
 }
 
 /** Minimum length of a compressed body in bytes. Shorter bodies fit into one packet. */
@@ -105,9 +105,8 @@ export default fp<CacheOptions>(async (app, { owner, clientOf = unlimitedClient,
     const key = keyOf(url!, query, scope === 'private' ? owner(request) : null, args)
     const client = clientOf(this)
     const body = await get(key, sql => query(sql, ...args), [client], request.snapshot).catch(error => {
-      const long = query(options.sql, ...args)
-      if (!readLong || !long.list?.keys) throw error
-      return readLong(error, long, request)
+      if (!readLong) throw error
+      return readLong(error, () => query(options.sql, ...args), request)
     }).catch(error => {
       if (client.isWanted()) throw error
     })

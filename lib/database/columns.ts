@@ -33,6 +33,10 @@ export function assignments<Field extends string> (
   }).reduce((all, one) => sql`${all}, ${one}`)
 }
 
+/** SQL: the bytes of the texts in these columns together. */
+export const bytesOf = (sql: AnySql, ...columns: string[]) =>
+  columns.map(column => sql`coalesce(octet_length(${sql(column)}), 0)`).reduce((sum, one) => sql`${sum} + ${one}`)
+
 /** The fields of an event within other objects. */
 export const eventSummary = (sql: AnySql) => sql`
   json_build_object('id', events.id, 'title', events.title, 'date', iso8601(events.date))

@@ -5,7 +5,7 @@ import { consume } from '../../lib/auth/rate-limits.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Config } from '../../lib/config/config.ts'
 import { type AnySql, expectOne, type Sql } from '../../lib/database/pools.ts'
-import { assignments, avatarOf } from '../../lib/database/columns.ts'
+import { assignments, avatarOf, bytesOf } from '../../lib/database/columns.ts'
 import { type Attempt, createOnce, insertOnce } from '../../lib/database/idempotency.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
 import { HttpError } from '../../lib/http/errors.ts'
@@ -56,9 +56,7 @@ export const allBlogsQuery = (sql: Sql) => blogList(sql`
   FROM blogs JOIN users ON users.id = author_id
   ORDER BY blogs.created_at DESC, blogs.id
 `, sql`
-  SELECT
-    id, created_at AS at, octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0) AS size
-  FROM blogs
+  SELECT id, created_at AS at, ${bytesOf(sql, 'title', 'content', 'image_url')} AS size FROM blogs
 `)
 
 /** Adds a post, and only one if requests have the same key. */
@@ -115,9 +113,7 @@ const sizeOfDraft = ({ title, content, imageUrl }: NewBlog) =>
 /** Returns the bytes of an author's posts that are not published. Reads only the lengths of long texts. */
 async function bytesOfDrafts (sql: TransactionSql, authorId: string) {
   const [{ bytes }] = await sql<[{ bytes: number }]>`
-    SELECT coalesce(sum(
-      ${POST_BYTES}::integer + octet_length(title) + octet_length(content) + coalesce(octet_length(image_url), 0)
-    ), 0)::float8 AS bytes
+    SELECT coalesce(sum(${POST_BYTES}::integer + ${bytesOf(sql, 'title', 'content', 'image_url')}), 0)::float8 AS bytes
     FROM blogs WHERE author_id = ${authorId} AND status <> 'PUBLISHED'
   `
   return bytes

@@ -6,8 +6,8 @@ import { comes, lockEvents, lockLines } from '../../lib/agenda/seats.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import type { Sql } from '../../lib/database/pools.ts'
 import {
-  assignments, eventColumns, eventSummary, fullName, pageOf, paginationOf, registrationColumns, registrationCount,
-  registrationDetails, rowCount,
+  assignments, bytesOf, eventColumns, eventSummary, fullName, pageOf, paginationOf, registrationColumns,
+  registrationCount, registrationDetails, rowCount,
 } from '../../lib/database/columns.ts'
 import { enqueueNews } from '../../lib/email/enqueue-clubs.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
@@ -212,9 +212,7 @@ export const registrationsOfEventQuery = (sql: Sql, user: User, id: string): Cac
         ORDER BY registered_at DESC, registrations.id
       `,
       keys: sql`
-        SELECT
-          registrations.id, registered_at AS at,
-          octet_length(first_name) + octet_length(last_name) + octet_length(email) AS size
+        SELECT registrations.id, registered_at AS at, ${bytesOf(sql, 'first_name', 'last_name', 'email')} AS size
         FROM ${found}
       `,
     },

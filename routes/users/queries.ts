@@ -4,7 +4,7 @@ import type { Role } from '../../lib/values/roles.ts'
 import { FORMER_MEMBER } from '../../lib/accounts/erasure.ts'
 import type { CachedQuery } from '../../lib/cache/index.ts'
 import { type AnySql, expectOne, type Sql } from '../../lib/database/pools.ts'
-import { assignments, avatarOf, registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
+import { assignments, avatarOf, bytesOf, registrationColumns, registrationDetails } from '../../lib/database/columns.ts'
 import { releaseMessages } from '../../lib/email/event-messages.ts'
 import { emailTo } from '../../lib/email/emails.ts'
 import type { Outbox } from '../../lib/email/outbox.ts'
@@ -41,10 +41,7 @@ export const usersQuery = (sql: Sql): CachedQuery => ({
       ORDER BY created_at DESC, users.id
     `,
     keys: sql`
-      SELECT
-        users.id, created_at AS at,
-        octet_length(email) + octet_length(first_name) + octet_length(last_name) + coalesce(octet_length(clubs.name), 0)
-          AS size
+      SELECT users.id, created_at AS at, ${bytesOf(sql, 'email', 'first_name', 'last_name', 'clubs.name')} AS size
       FROM users LEFT JOIN clubs ON clubs.id = club_id
     `,
   },

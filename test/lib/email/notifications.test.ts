@@ -68,6 +68,18 @@ async function writeAllEmails () {
   await sql`UPDATE emails SET due_at = now() - interval '1 ms' WHERE status = 'pending'`
 }
 
+/** A sender tries to tell these changes of an event. Without an outcome, it gets no response. */
+async function tryToTell (changes: object, outcome = sql``) {
+  await skipWaiting()
+  await writeAllEmails()
+  await sql`
+    UPDATE emails SET
+      attempts = 1, claimed_at = now(), ${outcome}
+      data = data || jsonb_build_object('announced', data -> 'known' || ${JSON.stringify(changes)}::text::jsonb)
+    WHERE template = 'event-changed' AND status = 'pending'
+  `
+}
+
 /** Sends everything that is in the outbox. Returns the emails, sorted by their address and subject. */
 async function deliver (t: Test, variables: NodeJS.Dict<string> = {}) {
   await skipWaiting()
@@ -906,14 +918,7 @@ t.test('A refused email has told nothing', async t => {
   await (await member()).inject('POST', `/events/${event}/register`)
   await deliver(t)
   await change(event, { title: 'Go Night' })
-  await skipWaiting()
-  await writeAllEmails()
-  await sql`
-    UPDATE emails SET
-      attempts = 1, claimed_at = now(), status = 'failed', settled_at = now(),
-      data = data || jsonb_build_object('announced', data -> 'known' || '{"title": "Go Night"}')
-    WHERE template = 'event-changed'
-  `
+  await tryToTell({ title: 'Go Night' }, sql`status = 'failed', settled_at = now(),`)
   await change(event, { title: 'Chess Night' })
   t.strictSame(await deliver(t), [])
 })
@@ -923,14 +928,7 @@ t.test('A change is sent again if its email may not have arrived', async t => {
   await (await member()).inject('POST', `/events/${event}/register`)
   await deliver(t)
   await change(event, { title: 'Go Night' })
-  await skipWaiting()
-  await writeAllEmails()
-  await sql`
-    UPDATE emails SET
-      attempts = 1, claimed_at = now(),
-      data = data || jsonb_build_object('announced', data -> 'known' || '{"title": "Go Night"}')
-    WHERE template = 'event-changed'
-  `
+  await tryToTell({ title: 'Go Night' })
   await sql`UPDATE events SET title = 'Chess Night'`
   t.match(await deliver(t), [{ subject: 'Changed: Chess Night', text: /^“Go Night” has changed/ }])
   t.strictSame(await deliver(t), [])
@@ -1092,13 +1090,7 @@ t.test('A fact that may have arrived, and does not hold any more, is corrected w
   /** An attempt to tell this change has no response. Then comes another change. */
   const changeTwice = async (first: object, second: () => Promise<unknown>) => {
     await set(first)
-    await skipWaiting()
-    await writeAllEmails()
-    await sql`
-      UPDATE emails SET attempts = 1, claimed_at = now(),
-        data = data || jsonb_build_object('announced', data -> 'known' || ${JSON.stringify(first)}::text::jsonb)
-      WHERE template = 'event-changed' AND status = 'pending'
-    `
+    await tryToTell(first)
     await second()
     const [{ text }] = await deliver(t) as unknown as [{ text: string }]
     return text
