@@ -3,11 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse, RouteOptions } from 'fastify'
 import postgres, { type Sql } from 'postgres'
+import type { Test } from 'tap'
 
 import type { Role } from '#lib/values/roles.js'
 import { buildApp } from '#lib/app.js'
 import { type Config, loadConfig } from '#lib/config/config.js'
 import { driverOptions } from '#lib/database/pools.js'
+import { Sender } from '#lib/email/sender.js'
 import type { Logger } from '#lib/http/logger.js'
 import { shareCompiled } from './compilers.ts'
 import { recordResponses } from './responses.ts'
@@ -73,7 +75,15 @@ export async function build (t: Teardown, variables?: NodeJS.Dict<string>, logge
   return app
 }
 
-/** The same with its routes except HEAD, which Fastify adds, and OPTIONS. */
+/** The same, but its sender does not run: it would write batches and send emails in the middle of a test. */
+export async function buildWithoutSender (t: Test, variables?: NodeJS.Dict<string>, logger?: Logger) {
+  const starts = t.intercept(Sender.prototype, 'start', { value () {} })
+  const app = await build(t, variables, logger)
+  starts.restore()
+  return app
+}
+
+/** The service as `build` builds it, with its routes except HEAD, which Fastify adds, and OPTIONS. */
 export async function buildWithRoutes (t: Teardown, variables?: NodeJS.Dict<string>, logger?: Logger) {
   const { app } = await make(t, variables, logger)
   recordResponses(app)

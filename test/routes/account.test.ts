@@ -15,7 +15,9 @@ import { SmtpTransport } from '#lib/email/smtp.js'
 import { templates } from '#lib/email/templates.js'
 import { assertInvalid, assertMessage, assertResponse } from '../assertions.ts'
 import { HASH, PASSWORD } from '../fixtures.ts'
-import { bearer, build, createDatabase, inject, insert, type Person, person, untilBlocked } from '../helper.ts'
+import {
+  bearer, build, buildWithoutSender, createDatabase, inject, insert, type Person, person, untilBlocked,
+} from '../helper.ts'
 import { CLIENT, startFakeProvider } from '../provider.ts'
 import { messageIdOf, startMailServer } from '../smtp.ts'
 import t, { type Test } from '../suite.ts'
@@ -36,11 +38,9 @@ const DATABASE_URL = await createDatabase()
 const variables = { DATABASE_URL, ...CLIENT, IDP_ISSUER: provider.issuer }
 const email = { SMTP_URL: server.url, MAIL_FROM: 'community@example.org' }
 // A sender with short turns replaces the sender of the app.
-const starts = t.intercept(Sender.prototype, 'start', { value () {} })
-const app = await build(t, {
+const app = await buildWithoutSender(t, {
   ...variables, ...email, FRONTEND_URL: 'https://app.example.org,https://other.example.org', SIGN_IN_ATTEMPTS: '3',
 }, logger())
-starts.restore()
 const { config, log } = app
 const sender = new Sender({ sql: app.sql, config, log, transport: new SmtpTransport(config) }, {
   tick: TICK, pause: { first: TICK, longest: TICK }, stop: 1000,

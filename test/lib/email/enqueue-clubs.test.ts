@@ -1,17 +1,13 @@
 import { writeEmails } from '#lib/email/batches.js'
 import { claimEmails, recordOutcomes } from '#lib/email/emails.js'
 import { enqueueNews } from '#lib/email/enqueue-clubs.js'
-import { Sender } from '#lib/email/sender.js'
 import { templates } from '#lib/email/templates.js'
 import { assertMessage } from '../../assertions.ts'
-import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
+import { buildWithoutSender, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
 import { AGENDA_EVENT, EVENT } from '../../operations.ts'
 import t from '../../suite.ts'
 
-// The sender of this app does not run: it would write batches in the middle of a test.
-const starts = t.intercept(Sender.prototype, 'start', { value () {} })
-const app = await build(t, MAIL)
-starts.restore()
+const app = await buildWithoutSender(t, MAIL)
 const { sql } = app
 t.beforeEach(() => sql`TRUNCATE emails, email_batches, clubs CASCADE`)
 

@@ -13,16 +13,14 @@ import { tellDraw, tellVerified } from '#lib/email/enqueue-seats.js'
 import { Sender, type Transport } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
 import { insertRegistration } from '#routes/events/queries.js'
-import { build, insert, MAIL, type Person, person, testConfig, untilBlocked } from '../../helper.ts'
+import { buildWithoutSender, insert, MAIL, type Person, person, testConfig, untilBlocked } from '../../helper.ts'
 import { startMailServer } from '../../smtp.ts'
 import t, { type Test } from '../../suite.ts'
 
 const PUBLIC_URL = 'https://api.example.org/community/'
 
-// The sender of this app does not run: it would write batches in the middle of a test. The tests run their own senders.
-const starts = t.intercept(Sender.prototype, 'start', { value () {} })
-const app = await build(t, { ...MAIL, PUBLIC_URL, REMINDER_HOURS: '0' })
-starts.restore()
+// The tests run their own senders.
+const app = await buildWithoutSender(t, { ...MAIL, PUBLIC_URL, REMINDER_HOURS: '0' })
 const { sql } = app
 const admin = await person(app, 'ADMIN')
 const [chess, go] = [

@@ -10,12 +10,10 @@ import { findWork } from '#lib/email/batches.js'
 import { formatTime } from '#lib/email/content.js'
 import { tellDraw } from '#lib/email/enqueue-seats.js'
 import { type Delivery, Sender } from '#lib/email/sender.js'
-import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
+import { buildWithoutSender, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
 import t from '../../suite.ts'
 
-const starts = t.intercept(Sender.prototype, 'start', { value () {} })
-const app = await build(t, { ...MAIL, REMINDER_HOURS: '0' })
-starts.restore()
+const app = await buildWithoutSender(t, { ...MAIL, REMINDER_HOURS: '0' })
 const { sql } = app
 const config = testConfig({ ...MAIL, JWT_SECRET: 'x'.repeat(32), MAIL_RATE: '6000', REMINDER_HOURS: '0' })
 const admin = await person(app, 'ADMIN')

@@ -3,14 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 import { Sender } from '#lib/email/sender.js'
 import { SmtpTransport } from '#lib/email/smtp.js'
-import { build, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
+import { buildWithoutSender, insert, MAIL, type Person, person, testConfig } from '../../helper.ts'
 import { startMailServer } from '../../smtp.ts'
 import t, { type Test } from '../../suite.ts'
 
 // The tests run their own senders.
-const starts = t.intercept(Sender.prototype, 'start', { value () {} })
-const app = await build(t, { ...MAIL, REMINDER_HOURS: '0' })
-starts.restore()
+const app = await buildWithoutSender(t, { ...MAIL, REMINDER_HOURS: '0' })
 const { sql } = app
 const admin = await person(app, 'ADMIN')
 const club = await insert(app, 'clubs')
